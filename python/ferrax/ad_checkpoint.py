@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from . import _core
 from ._base.tracebacks import api_boundary
@@ -13,6 +13,11 @@ from ._trees.flat import argument_names
 from .extend.core import Primitive
 from .interpreters import ad, batching
 from .tree_util import tree_flatten, tree_map
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_T = TypeVar("_T")
 
 __all__ = ["Offloadable", "Recompute", "Saveable", "checkpoint", "checkpoint_name", "checkpoint_policies", "print_saved_residuals", "remat"]
 
@@ -25,7 +30,7 @@ ad.defjvp(_name_p, lambda t, x, *, name: t)
 batching.defvectorized(_name_p)
 
 
-def checkpoint_name(x: Any, name: Any) -> Any:
+def checkpoint_name(x: _T, name: str) -> _T:
     """Gives values a name that checkpoint policies can refer to; the values are unchanged.
 
     Args:
@@ -39,7 +44,7 @@ def checkpoint_name(x: Any, name: Any) -> Any:
 
 
 @api_boundary
-def print_saved_residuals(f: Any, *args: Any, **kwargs: Any) -> Any:
+def print_saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
     """Prints the residuals that reverse mode would store for a call: their types, and the arguments or source lines that they come from.
 
     Args:

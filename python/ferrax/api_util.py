@@ -12,7 +12,7 @@ import functools
 import inspect
 import operator
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from . import _core
 from ._trees.flat import abstract
@@ -22,7 +22,12 @@ from .extend.linear_util import DebugInfo, _clean_keystr_arg_names, initial_resu
 from .tree_util import tree_flatten, tree_leaves_with_path
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ._core import ShapedArray
     from .extend.linear_util import WrappedFun
+
+_T = TypeVar("_T")
 
 __all__ = [
     "argnums_partial",
@@ -37,7 +42,7 @@ __all__ = [
 ]
 
 
-def shaped_abstractify(x: Any) -> Any:
+def shaped_abstractify(x: Any) -> ShapedArray:
     """The type of a value.
 
     Args:
@@ -194,7 +199,9 @@ def _with_fixed(inner, numbers, fixed, *dyn, **kwargs):
     return inner(*[values[i] for i in range(len(values))], **kwargs)
 
 
-def argnums_partial(f: WrappedFun, dyn_argnums: int | Sequence[int], args: Sequence[Any], require_static_args_hashable: bool = True) -> Any:
+def argnums_partial(
+    f: WrappedFun, dyn_argnums: int | Sequence[int], args: Sequence[Any], require_static_args_hashable: bool = True
+) -> tuple[WrappedFun, tuple[Any, ...]]:
     """A function of some of its positional arguments, the others fixed.
 
     Args:
@@ -240,7 +247,7 @@ def rebase_donate_argnums(donate_argnums: Any, static_argnums: Any) -> tuple[int
     return tuple(i - sum(s < i for s in static_argnums) for i in sorted(donate_argnums))
 
 
-def safe_map(f: Any, *args: Any) -> Any:
+def safe_map(f: Callable[..., _T], *args: Iterable[Any]) -> list[_T]:
     """Applies a function to the elements of sequences of equal length.
 
     Args:

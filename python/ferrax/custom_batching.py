@@ -13,7 +13,7 @@ tangent of a call is a call again, whose rule is the derivative of the rule. So 
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -31,6 +31,9 @@ from .tree_util import tree_flatten, tree_leaves, tree_map
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 
 __all__ = ["custom_vmap", "sequential_vmap"]
@@ -254,7 +257,7 @@ ad.primitive_transposes[custom_vmap_p] = _transpose
 batching.primitive_batchers[custom_vmap_p] = _batch
 
 
-def sequential_vmap(f: Any) -> Any:
+def sequential_vmap(f: Callable[_P, _R]) -> Callable[_P, _R]:
     """A function that `vmap` evaluates for one element of the mapped axis after the other, by `lax.map`: the results of all bodies need not fit in memory at once.
 
     Args:

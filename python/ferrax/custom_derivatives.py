@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from ._core import ShapedArray
+    from ._core import Array, ShapedArray
 
 
 _P = ParamSpec("_P")
@@ -78,7 +78,7 @@ class SymbolicZero:
         """The number of axes."""
         return len(self.aval.shape)
 
-    def instantiate(self) -> Any:
+    def instantiate(self) -> Array:
         """The zeros as an array."""
         return zeros(self.aval)
 

@@ -26,6 +26,7 @@ from ._runtime import callback as _callback
 from .tree_util import tree_leaves
 
 if TYPE_CHECKING:
+    from ._core import Array
     from .sharding import Sharding
 
 __all__ = [
@@ -209,7 +210,7 @@ def callback(
 # ---------------------------------------------------------------- where arrays are
 
 
-def inspect_array_sharding(value: Any, *, callback: Callable[[Sharding], None]) -> Any:
+def inspect_array_sharding(value: Any, *, callback: Callable[[Sharding], None]) -> None:
     """Calls a function with the sharding of an array: at once, or, for a traced array, each time the program runs.
 
     Args:
@@ -231,7 +232,7 @@ def inspect_array_sharding(value: Any, *, callback: Callable[[Sharding], None]) 
 
 def visualize_sharding(
     shape: Sequence[int], sharding: Sharding, *, use_color: bool = True, scale: float = 1.0, min_width: int = 9, max_width: int = 80, color_map: Any = None
-) -> Any:
+) -> None:
     """Prints the shards of an array of one or two dimensions as boxes with the names of their devices.
 
     Args:
@@ -271,7 +272,7 @@ def visualize_sharding(
     builtins.print("\n".join([*text, line("└", "┴", "┘")]))
 
 
-def visualize_array_sharding(arr: Any, **kwargs: Any) -> Any:
+def visualize_array_sharding(arr: Array, **kwargs: Any) -> None:
     """Prints the parts of an array as `visualize_sharding` does: at once, or, for a traced array, each time the program runs.
 
     Args:
@@ -297,7 +298,7 @@ def visualize_array_sharding(arr: Any, **kwargs: Any) -> Any:
 
 def breakpoint(
     *, backend: str | None = None, filter_frames: bool = True, num_frames: int | None = None, ordered: bool = False, token: Any = None, **kwargs: Any
-) -> Any:
+) -> None:
     """Stops here with Python's debugger (`sys.breakpointhook`): at once, or, in a program, each time it runs.
 
     The debugger shows a frame with the caller's variables, arrays with the values that they have at that time: `p x`. `c` continues.

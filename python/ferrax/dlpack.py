@@ -10,7 +10,7 @@ from . import _core
 from ._base.dtypes import NUMPY_NUMBERS, canonicalize_dtype
 
 if TYPE_CHECKING:
-    from ._core import Device
+    from ._core import Array, Device
     from .sharding import Sharding
     from .typing import DTypeLike
 
@@ -20,7 +20,7 @@ _SUPPORTED = {*(np.dtype(t) for t in NUMPY_NUMBERS), canonicalize_dtype("bfloat1
 _HOST = 1  # DLPack's number of a device
 
 
-def from_dlpack(external_array: Any, device: Device | Sharding | None = None, copy: bool | None = None) -> Any:
+def from_dlpack(external_array: Any, device: Device | Sharding | None = None, copy: bool | None = None) -> Array:
     """An array of another library as an `Array`. Elements are copied, except those of an `Array`.
 
     Args:

@@ -5,7 +5,7 @@ Invariant: numpy's dtypes, and those of ml_dtypes that numpy lacks. ml_dtypes is
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
@@ -80,7 +80,7 @@ if not TYPE_CHECKING:  # a checker would take every name for one of the module's
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 
-def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> Any:
+def canonicalize_dtype(dtype: DTypeLike, allow_extended_dtype: bool = False) -> np.dtype[Any]:
     """The dtype that arrays get when `dtype` is requested: 64-bit types become 32-bit ones unless `jax_enable_x64` is set.
 
     Args:
@@ -121,7 +121,19 @@ def itemsize_bits(dtype: DTypeLike) -> int:
     return 4 if name in ("int4", "uint4", "float4_e2m1fn") else np.dtype(dtype).itemsize * 8
 
 
-def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
+@overload
+def result_type(*args: Any, return_weak_type_flag: Literal[False] = False) -> np.dtype[Any]: ...
+
+
+@overload
+def result_type(*args: Any, return_weak_type_flag: Literal[True]) -> tuple[np.dtype[Any], bool]: ...
+
+
+@overload
+def result_type(*args: Any, return_weak_type_flag: bool = False) -> np.dtype[Any] | tuple[np.dtype[Any], bool]: ...
+
+
+def result_type(*args: Any, return_weak_type_flag: bool = False) -> np.dtype[Any] | tuple[np.dtype[Any], bool]:
     """The dtype to which the arguments promote.
 
     Args:

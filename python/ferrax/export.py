@@ -198,7 +198,7 @@ class Exported:
         layouts = Layouts(self.nr_devices, self._in_named_shardings, self._out_named_shardings)
         return bytearray(self._program.serialize(max(0, vjp_order), _notes(self.in_tree, self.out_tree, layouts)))
 
-    def mlir_module(self, serialized: bool = True) -> Any:
+    def mlir_module(self, serialized: bool = True) -> str:
         """The program as text, in the notation of `make_jaxpr`. Symbolic sizes are shown as the sizes at which the function was traced."""
         return self._program.text()
 

@@ -14,7 +14,7 @@ import ctypes
 import functools
 import pathlib
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn, overload
 
 import numpy as np
 
@@ -24,6 +24,12 @@ from ._runtime.foreign_calls import call_original, call_typed, capsule_address, 
 from .custom_derivatives import custom_jvp
 from .experimental.layout import Layout
 from .extend.core import AbstractToken
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ._core import Array
+    from ._tracing.trace import ShapeDtypeStruct
 
 __all__ = [
     "build_ffi_lowering_function",
@@ -56,7 +62,7 @@ def pycapsule(funcptr: Any) -> Any:
     return new(ctypes.cast(funcptr, ctypes.c_void_p), None, None)
 
 
-def register_ffi_target(name: Any, fn: Any, platform: str = "cpu", api_version: int = 1, **kwargs: Any) -> Any:
+def register_ffi_target(name: str, fn: Any, platform: str = "cpu", api_version: int = 1, **kwargs: Any) -> None:
     """Gives a compiled function a name, by which `ffi_call` calls it.
 
     Args:
@@ -83,7 +89,7 @@ def register_ffi_target(name: Any, fn: Any, platform: str = "cpu", api_version: 
         _targets[name] = _Target(name, addresses, api_version, fn)
 
 
-def register_ffi_target_as_batch_partitionable(name: Any) -> Any:
+def register_ffi_target_as_batch_partitionable(name: str) -> None:
     """Declares that a function may be called on parts of a batch. It makes no difference: whole batches are passed.
 
     Args:
@@ -99,7 +105,7 @@ def register_ffi_target_as_batch_partitionable(name: Any) -> Any:
         raise ValueError(f"no foreign function is called {name!r}: register_ffi_target names one")
 
 
-def register_ffi_type(name: Any, type_registration: Any, platform: str = "cpu") -> Any:
+def register_ffi_type(name: str, type_registration: dict[str, Any], platform: str = "cpu") -> None:
     """Registers a name for a type of state that handlers keep between stages. Without it, handlers name their type when they first store a state.
 
     Args:
@@ -116,7 +122,7 @@ def register_ffi_type(name: Any, type_registration: Any, platform: str = "cpu") 
     _types[name, platform] = {key: capsule_address(c) for key, c in type_registration.items()}
 
 
-def register_ffi_type_id(name: Any, obj: Any, platform: str = "cpu") -> Any:
+def register_ffi_type_id(name: str, obj: Any, platform: str = "cpu") -> NoReturn:
     """Refused, as in JAX: use `register_ffi_type`.
 
     Args:
@@ -130,7 +136,7 @@ def register_ffi_type_id(name: Any, obj: Any, platform: str = "cpu") -> Any:
     raise ValueError("register_ffi_type_id is not supported after jaxlib version 381.")
 
 
-def include_dir() -> Any:
+def include_dir() -> str:
     """The folder with the headers of the typed interface, if a `jaxlib` that contains them is installed.
 
     Returns:
@@ -240,9 +246,10 @@ def _orders(layouts, avals, what):
     return [_order(layout, len(a.shape), what) for layout, a in zip(layouts, avals, strict=True)]
 
 
+@overload
 def ffi_call(
     target_name: Any,
-    result_shape_dtypes: Any,
+    result_shape_dtypes: ShapeDtypeStruct | Array,
     *,
     has_side_effect: bool = False,
     vmap_method: Any = None,
@@ -251,7 +258,36 @@ def ffi_call(
     input_output_aliases: Any = None,
     custom_call_api_version: int = 4,
     legacy_backend_config: Any = None,
-) -> Any:
+) -> Callable[..., Array]: ...
+
+
+@overload
+def ffi_call(
+    target_name: Any,
+    result_shape_dtypes: Sequence[ShapeDtypeStruct | Array],
+    *,
+    has_side_effect: bool = False,
+    vmap_method: Any = None,
+    input_layouts: Any = None,
+    output_layouts: Any = None,
+    input_output_aliases: Any = None,
+    custom_call_api_version: int = 4,
+    legacy_backend_config: Any = None,
+) -> Callable[..., Sequence[Array]]: ...
+
+
+def ffi_call(
+    target_name: str,
+    result_shape_dtypes: Any,
+    *,
+    has_side_effect: bool = False,
+    vmap_method: str | None = None,
+    input_layouts: Any = None,
+    output_layouts: Any = None,
+    input_output_aliases: Any = None,
+    custom_call_api_version: int = 4,
+    legacy_backend_config: Any = None,
+) -> Callable[..., Any]:
     """A function that calls a compiled one, which `register_ffi_target` named.
 
     Args:
@@ -314,14 +350,14 @@ def _differentiated(name, call):
 
 
 def ffi_lowering(
-    call_target_name: Any,
+    call_target_name: str,
     *,
     operand_layouts: Any = None,
     result_layouts: Any = None,
     backend_config: Any = None,
     skip_ffi_layout_processing: bool = False,
     **lowering_args: Any,
-) -> Any:
+) -> NoReturn:
     """Refused: a lowering writes the text of another compiler.
 
     Args:

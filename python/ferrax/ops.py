@@ -244,7 +244,7 @@ def _at(x, idx):
     return IndexUpdateHelper(_core.asarray(x))[idx]
 
 
-def index_update(x: Any, idx: Any, y: Any, indices_are_sorted: bool = False, unique_indices: bool = False) -> Any:
+def index_update(x: ArrayLike, idx: Any, y: ArrayLike, indices_are_sorted: bool = False, unique_indices: bool = False) -> Array:
     """x with x[idx] = y: the older spelling of x.at[idx].set(y).
 
     Args:
@@ -263,7 +263,7 @@ def index_update(x: Any, idx: Any, y: Any, indices_are_sorted: bool = False, uni
     return _at(x, idx).set(y, indices_are_sorted=indices_are_sorted, unique_indices=unique_indices)
 
 
-def index_add(x: Any, idx: Any, y: Any, indices_are_sorted: bool = False, unique_indices: bool = False) -> Any:
+def index_add(x: ArrayLike, idx: Any, y: ArrayLike, indices_are_sorted: bool = False, unique_indices: bool = False) -> Array:
     """x with x[idx] += y: the older spelling of x.at[idx].add(y).
 
     Args:
@@ -282,7 +282,7 @@ def index_add(x: Any, idx: Any, y: Any, indices_are_sorted: bool = False, unique
     return _at(x, idx).add(y, indices_are_sorted=indices_are_sorted, unique_indices=unique_indices)
 
 
-def index_mul(x: Any, idx: Any, y: Any, indices_are_sorted: bool = False, unique_indices: bool = False) -> Any:
+def index_mul(x: ArrayLike, idx: Any, y: ArrayLike, indices_are_sorted: bool = False, unique_indices: bool = False) -> Array:
     """x with x[idx] *= y: the older spelling of x.at[idx].multiply(y).
 
     Args:
@@ -301,7 +301,7 @@ def index_mul(x: Any, idx: Any, y: Any, indices_are_sorted: bool = False, unique
     return _at(x, idx).multiply(y, indices_are_sorted=indices_are_sorted, unique_indices=unique_indices)
 
 
-def index_min(x: Any, idx: Any, y: Any, indices_are_sorted: bool = False, unique_indices: bool = False) -> Any:
+def index_min(x: ArrayLike, idx: Any, y: ArrayLike, indices_are_sorted: bool = False, unique_indices: bool = False) -> Array:
     """x with x[idx] = minimum(x[idx], y): the older spelling of x.at[idx].min(y).
 
     Args:
@@ -320,7 +320,7 @@ def index_min(x: Any, idx: Any, y: Any, indices_are_sorted: bool = False, unique
     return _at(x, idx).min(y, indices_are_sorted=indices_are_sorted, unique_indices=unique_indices)
 
 
-def index_max(x: Any, idx: Any, y: Any, indices_are_sorted: bool = False, unique_indices: bool = False) -> Any:
+def index_max(x: ArrayLike, idx: Any, y: ArrayLike, indices_are_sorted: bool = False, unique_indices: bool = False) -> Array:
     """x with x[idx] = maximum(x[idx], y): the older spelling of x.at[idx].max(y).
 
     Args:

@@ -21,7 +21,7 @@ import os
 import pathlib
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, Self, TypeVar
 
 from ._base.flags import inert, refused
 from ._runtime.compilation_log import Listener
@@ -29,8 +29,11 @@ from ._runtime.devices import devices, live_arrays
 from ._runtime.xspace import ProfileData, ProfileEvent, ProfilePlane
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from os import PathLike
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 
 __all__ = [
@@ -112,7 +115,7 @@ def start_trace(
     _open.append(_Profile(log_dir))
 
 
-def stop_trace() -> Any:
+def stop_trace() -> None:
     """Ends the trace and writes it.
 
     Returns:
@@ -129,7 +132,7 @@ def stop_trace() -> Any:
 @contextlib.contextmanager
 def trace(
     log_dir: PathLike[str] | str, create_perfetto_link: bool = False, create_perfetto_trace: bool = False, profiler_options: ProfileOptions | None = None
-) -> Any:
+) -> Iterator[None]:
     """A context manager that takes a trace of its block.
 
     Args:
@@ -185,7 +188,7 @@ class StepTraceAnnotation(TraceAnnotation):
     """A `TraceAnnotation` of step `step_num` of a loop."""
 
 
-def annotate_function(func: Callable[..., Any], name: str | None = None, **decorator_kwargs: Any) -> Any:
+def annotate_function(func: Callable[_P, _R], name: str | None = None, **decorator_kwargs: Any) -> Callable[_P, _R]:
     """A function each call of which is a named span of the trace.
 
     Args:
@@ -206,7 +209,7 @@ def annotate_function(func: Callable[..., Any], name: str | None = None, **decor
     return wrapper
 
 
-def start_server(port: int, requires_backend: bool = True) -> Any:
+def start_server(port: int, requires_backend: bool = True) -> NoReturn:
     """Not supported, because there is no server: use `start_trace` and `stop_trace` in the process itself.
 
     Args:
@@ -219,7 +222,7 @@ def start_server(port: int, requires_backend: bool = True) -> Any:
     raise NotImplementedError(f"start_server({port}, {requires_backend=}): nothing is served; use start_trace and stop_trace")
 
 
-def stop_server() -> Any:
+def stop_server() -> NoReturn:
     """Refused: no server was started.
 
     Raises:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import operator as _op
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from . import _core
 from ._core import DictKey, FlattenedIndexKey, GetAttrKey, PyTreeDef, SequenceKey
@@ -31,6 +31,8 @@ from ._trees.prefixes import broadcast_prefix, prefix_errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+
+_T = TypeVar("_T")
 
 
 __all__ = [
@@ -189,7 +191,7 @@ def _flatten_up_to(treedef, tree, other, is_leaf):
         raise
 
 
-def tree_reduce(function: Callable[[Any, Any], Any], tree: Any, initializer: Any = _MISSING, is_leaf: Callable[[Any], bool] | None = None) -> Any:
+def tree_reduce(function: Callable[[_T, Any], _T], tree: Any, initializer: Any = _MISSING, is_leaf: Callable[[Any], bool] | None = None) -> _T:
     """`functools.reduce` over the leaves.
 
     Args:
@@ -213,7 +215,7 @@ def tree_reduce(function: Callable[[Any, Any], Any], tree: Any, initializer: Any
     return functools.reduce(function, leaves, initializer)
 
 
-def tree_reduce_associative(operation: Callable[[Any, Any], Any], tree: Any, *, identity: Any = _MISSING, is_leaf: Callable[[Any], bool] | None = None) -> Any:
+def tree_reduce_associative(operation: Callable[[_T, _T], _T], tree: Any, *, identity: Any = _MISSING, is_leaf: Callable[[Any], bool] | None = None) -> _T:
     """The leaves combined pairwise by an associative operation, as a balanced tree of logarithmic depth.
 
     Args:

@@ -54,6 +54,10 @@ def show() -> None:
     jax.make_mesh((1,), axis_name=("x",))  # error
     jax.P("x").updated()  # error
     jax.dtypes.itemsize_bits(3.5)  # error
+    jnp.iterable(x).sum()  # error
+    jax.scipy.linalg.lu(x)[3]  # error
+    jax.device_put(x).no_such  # error
+    lax.map(f, x, batch=3)  # error
     n: int = x.shape  # error
     s: str = jnp.sin(x)  # error
     print(n, s)

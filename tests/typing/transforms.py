@@ -110,9 +110,43 @@ jax.config.update("jax_enable_x64", False)
 with jax.enable_x64(True), jax.debug_nans(False), jax.disable_jit():
     print(jax.config.jax_enable_x64)
 jax.debug.print("x = {x}", x=x)
+
+
+def twice(x: Array) -> Array:
+    return 2 * x
+
+
+def over_all(x: Array) -> dict[str, Array]:
+    return lax.psum({"a": x}, "i")
+
+
+assert_type(lax.cond(x[0] > 0, twice, lambda x: x, x), Array)
+assert_type(lax.cond(x[0] > 0, lambda: 1.0, lambda: x[0] * 2), float)
+assert_type(lax.switch(1, [twice, jnp.cos], x), Array)
+assert_type(lax.map(twice, x), Array)
+assert_type(lax.associative_scan(lambda a, b: {"a": a["a"] + b["a"]}, {"a": x}), dict[str, Array])
+assert_type(lax.reduce(x, 0.0, lax.add, (0,)), Array)
+assert_type(lax.sort(x), Array)
+assert_type(lax.sort((x, x)), tuple[Array, ...])
+print(jax.vmap(over_all, axis_name="i")(x))
+assert_type(lax.linalg.qr(jnp.eye(2)), tuple[Array, Array])
+assert_type(jax.tree_util.tree_reduce(jnp.maximum, [1.0, x]), Array)
+total = jax.tree_util.tree_reduce(lambda a, b: a + b, [x, x], 0)
+linked: bool = x.size > 1
+print(total, jax.vjp(with_aux, x, has_aux=linked)[0])
 mesh = jax.make_mesh((1,), ("data",))
 print(jax.device_put(x, NamedSharding(mesh, P("data"))).sharding, jax.devices()[0].platform, jax.local_device_count())
-print(jax.pure_callback(lambda x: x, jax.ShapeDtypeStruct((3,), jnp.float32), x))
+assert_type(jax.pure_callback(lambda x: x, jax.ShapeDtypeStruct((3,), jnp.float32), x), Array)
+assert_type(mesh.axis_names, tuple[Any, ...])
+print(mesh.devices.size, P("data").partitions)
+
+
+@jax.shard_map(mesh=mesh, in_specs=P(None), out_specs=P(None))
+def local(x: Array) -> Array:
+    return x - x.mean()
+
+
+assert_type(local(x), Array)
 
 
 def compose(*fs: Callable[[Any], Any]) -> Callable[[Any], Any]:

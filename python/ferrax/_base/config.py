@@ -399,7 +399,7 @@ exporting_for = UserContext("export_platform", None)
 _contexts = itertools.count()
 
 
-def make_user_context(default_value: Any = None) -> Any:
+def make_user_context(default_value: Any = None) -> UserContext:
     """A `UserContext`, a value of the user's own that programs depend on.
 
     Args:

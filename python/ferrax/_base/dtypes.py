@@ -17,6 +17,8 @@ import numpy as np
 from .. import _core
 
 if TYPE_CHECKING:
+    import ml_dtypes
+
     from ..typing import DTypeLike
 
 _python_scalars = {bool: np.dtype(bool), int: np.dtype(np.int64), float: np.dtype(np.float64), complex: np.dtype(np.complex128)}
@@ -279,7 +281,7 @@ def to_complex(dtype) -> np.dtype:
     return canonicalize_dtype(np.complex128) if dtype.itemsize == 8 else np.dtype(np.complex64)
 
 
-def finfo(dtype: DTypeLike) -> Any:
+def finfo(dtype: DTypeLike) -> np.finfo[Any]:
     """The limits of a floating-point dtype, including the small floats of ml_dtypes.
 
     Args:
@@ -302,7 +304,7 @@ def finfo(dtype: DTypeLike) -> Any:
     return np.finfo(dtype)
 
 
-def iinfo(dtype: DTypeLike) -> Any:
+def iinfo(dtype: DTypeLike) -> np.iinfo[Any] | ml_dtypes.iinfo:
     """The limits of an integer dtype, including the small integers of ml_dtypes.
 
     Args:

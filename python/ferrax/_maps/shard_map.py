@@ -17,7 +17,7 @@ from __future__ import annotations
 import inspect
 import math
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
 import numpy as np
 
@@ -34,7 +34,10 @@ from ..sharding import NamedSharding, PartitionSpec
 from ..tree_util import keystr, tree_flatten, tree_flatten_with_path, tree_leaves, tree_map
 
 if TYPE_CHECKING:
-    from collections.abc import Set
+    from collections.abc import Callable, Set
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 
 __all__ = ["Infer", "shard_map", "smap"]
@@ -54,9 +57,9 @@ def _is_spec(x):
     return isinstance(x, PartitionSpec) or x is None
 
 
-@api_boundary
+@overload
 def shard_map(
-    f: Any = None,
+    f: Callable[_P, _R],
     /,
     *,
     out_specs: Any,
@@ -64,7 +67,33 @@ def shard_map(
     mesh: Mesh | AbstractMesh | None = None,
     axis_names: Set[Any] = frozenset(),
     check_vma: bool = True,
-) -> Any:
+) -> Callable[_P, _R]: ...
+
+
+@overload
+def shard_map(
+    f: None = None,
+    /,
+    *,
+    out_specs: Any,
+    in_specs: Any = Infer,
+    mesh: Mesh | AbstractMesh | None = None,
+    axis_names: Set[Any] = frozenset(),
+    check_vma: bool = True,
+) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]: ...
+
+
+@api_boundary
+def shard_map(
+    f: Callable[..., Any] | None = None,
+    /,
+    *,
+    out_specs: Any,
+    in_specs: Any = Infer,
+    mesh: Mesh | AbstractMesh | None = None,
+    axis_names: Set[Any] = frozenset(),
+    check_vma: bool = True,
+) -> Callable[..., Any]:
     """Maps a function over the parts of arrays, with collectives between them along the axes of a mesh.
 
     Args:
@@ -320,8 +349,16 @@ def _inferred(args, names):
     return tree_map(of, args)
 
 
+@overload
+def smap(f: Callable[_P, _R], /, *, in_axes: Any = Infer, out_axes: Any, axis_name: Any) -> Callable[_P, _R]: ...
+
+
+@overload
+def smap(f: None = None, /, *, in_axes: Any = Infer, out_axes: Any, axis_name: Any) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]: ...
+
+
 @api_boundary
-def smap(f: Any = None, /, *, in_axes: Any = Infer, out_axes: Any, axis_name: Any) -> Any:
+def smap(f: Callable[..., Any] | None = None, /, *, in_axes: Any = Infer, out_axes: Any, axis_name: Any) -> Callable[..., Any]:
     """`shard_map` over one axis of the mesh in use, with axes in place of specifications, as `vmap` has them.
 
     Args:

@@ -49,7 +49,7 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None)
     return Ref(init_val, kind)
 
 
-def empty_ref(ty: Any, memory_space: Any = None) -> Any:
+def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
     """A reference of a type, anything with a shape and a dtype. Its value is zeros until it is written.
 
     Args:
@@ -77,7 +77,7 @@ def freeze(ref: Ref) -> Array:
     return value
 
 
-def free_ref(ref: Ref) -> Any:
+def free_ref(ref: Ref) -> None:
     """Ends a reference, value and all.
 
     Args:
@@ -89,7 +89,7 @@ def free_ref(ref: Ref) -> Any:
     freeze(ref)
 
 
-def ref_get(ref: Any, idx: Any = None) -> Any:
+def ref_get(ref: Any, idx: Any = None) -> Array:
     """`ref[idx]`; None: all of it.
 
     Args:
@@ -116,7 +116,7 @@ def ref_set(ref: Any, idx: Any, value: Any) -> None:
     ref[... if idx is None else idx] = value
 
 
-def ref_swap(ref: Any, idx: Any, value: Any, _function_name: str = "ref_swap") -> Any:
+def ref_swap(ref: Any, idx: Any, value: Any, _function_name: str = "ref_swap") -> Array:
     """Sets the elements at `idx`, and returns the elements before.
 
     Args:
@@ -146,7 +146,7 @@ def ref_addupdate(ref: Any, idx: Any, x: Any) -> None:
     ref.addupdate(x, ... if idx is None else idx)
 
 
-def ds(start: int | Array | None, size: int | Array | None = None, stride: int | None = None) -> Any:
+def ds(start: int | Array | None, size: int | Array | None = None, stride: int | None = None) -> slice | Array:
     """The index of `size` elements from `start`, each `stride` after the last: `ref[ds(i, 3)]`, `x[ds(i, 3)]`.
 
     Args:

@@ -34,7 +34,9 @@ from ..tree_util import tree_flatten
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .._core import ShapedArray
+    from .._base.layouts import Format
+    from .._core import Array, ShapedArray
+    from .._sharding.shardings import Sharding
 
 
 __all__ = ["Ref", "RefType"]
@@ -76,7 +78,7 @@ class RefType:
         return self.inner_aval.dtype
 
     @property
-    def sharding(self) -> Any:
+    def sharding(self) -> Sharding:
         """The sharding."""
         return self.inner_aval.sharding
 
@@ -167,7 +169,7 @@ class Ref(Shaped):
         return self._here().committed
 
     @property
-    def format(self) -> Any:
+    def format(self) -> Format:
         """The memory order and the sharding of its value."""
         return self._here().format
 
@@ -195,14 +197,14 @@ class Ref(Shaped):
         _core.note_read(self._staging)
         return self._value
 
-    def __getitem__(self, idx: Any) -> Any:
+    def __getitem__(self, idx: Any) -> Array:
         x = self._read()
         return _whole(x) if _is_all(idx) else x[_checked(idx, self.shape)]
 
-    def __setitem__(self, idx: Any, value: Any) -> Any:
+    def __setitem__(self, idx: Any, value: Any) -> None:
         self._update("set", idx, value)
 
-    def addupdate(self, value: Any, idx: Any = ...) -> Any:
+    def addupdate(self, value: Any, idx: Any = ...) -> None:
         """Adds to the elements at `idx`."""
         self._update("add", idx, value)
 
@@ -238,12 +240,12 @@ class Ref(Shaped):
         return Ref, (_whole(self._here()), self._kind)
 
     @property
-    def at(self) -> Any:
+    def at(self) -> _At:
         """`ref.at[index]`: a part of it, which is read and written as the whole is."""
         return _At(self, ())
 
     @property
-    def sharding(self) -> Any:
+    def sharding(self) -> Sharding:
         """Where its value is."""
         return self._here().sharding
 

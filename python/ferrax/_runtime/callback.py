@@ -6,7 +6,7 @@ Invariant: a callback gets arrays of the operands' shapes and dtypes, on the hos
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -19,6 +19,8 @@ from ..errors import JaxRuntimeError
 from ..tree_util import tree_flatten, tree_leaves
 
 if TYPE_CHECKING:
+    from .._core import Array
+    from .._tracing.trace import ShapeDtypeStruct
     from ..sharding import Sharding
 
 _METHODS = ("sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized")
@@ -62,6 +64,23 @@ def _of_one_device(sharding):
     return sharding is None or len(getattr(sharding, "device_set", ())) == 1
 
 
+@overload
+def pure_callback(
+    callback: Callable[..., Any],
+    result_shape_dtypes: ShapeDtypeStruct | Array,
+    *args: Any,
+    sharding: Sharding | None = None,
+    vmap_method: str | None = None,
+    **kwargs: Any,
+) -> Array: ...
+
+
+@overload
+def pure_callback(
+    callback: Callable[..., Any], result_shape_dtypes: Any, *args: Any, sharding: Sharding | None = None, vmap_method: str | None = None, **kwargs: Any
+) -> Any: ...
+
+
 @api_boundary
 def pure_callback(
     callback: Callable[..., Any], result_shape_dtypes: Any, *args: Any, sharding: Sharding | None = None, vmap_method: str | None = None, **kwargs: Any
@@ -95,6 +114,23 @@ def pure_callback(
     avals, out_tree = _avals(result_shape_dtypes)
     outs = _core.callback(_checked(callback, avals, in_tree), leaves, avals, "pure", False, vmap_method)
     return out_tree.unflatten(outs)
+
+
+@overload
+def io_callback(
+    callback: Callable[..., Any],
+    result_shape_dtypes: ShapeDtypeStruct | Array,
+    *args: Any,
+    sharding: Sharding | None = None,
+    ordered: bool = False,
+    **kwargs: Any,
+) -> Array: ...
+
+
+@overload
+def io_callback(
+    callback: Callable[..., Any], result_shape_dtypes: Any, *args: Any, sharding: Sharding | None = None, ordered: bool = False, **kwargs: Any
+) -> Any: ...
 
 
 @api_boundary

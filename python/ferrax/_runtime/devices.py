@@ -14,7 +14,7 @@ import gc
 import inspect
 import platform
 import sys
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from .mesh import get_abstract_mesh
 
 if TYPE_CHECKING:
     from .._core import Array, Device
+    from ..typing import ArrayLike
 
 
 _T = TypeVar("_T")
@@ -77,6 +78,14 @@ def check_fit(sharding, shape, what, uneven=False):
         raise ValueError(f"One of {what} is incompatible with its sharding annotation {sharding}: {e}") from None
     if not uneven:
         sharding.shard_shape(shape)
+
+
+@overload
+def device_put(x: ArrayLike, device: Any = None, *, src: Any = None, donate: Any = False, may_alias: Any = None) -> Array: ...
+
+
+@overload
+def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = False, may_alias: Any = None) -> Any: ...
 
 
 def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = False, may_alias: Any = None) -> Any:

@@ -187,6 +187,10 @@ class Mesh(_Axes):
     A mesh is also a context manager: inside, specifications without a mesh refer to it.
     """
 
+    devices: np.ndarray
+    axis_names: tuple[Any, ...]
+    axis_types: tuple[AxisType, ...]
+
     def __new__(cls, devices: np.ndarray | Sequence[Device], axis_names: str | Sequence[Any], axis_types: tuple[AxisType, ...] | None = None) -> Self:
         """Equal meshes are one object."""
         devices = np.array(devices, dtype=object)
@@ -343,13 +347,18 @@ class AbstractMesh(_Axes):
       abstract_device: the description of the devices; None if it is unknown.
     """
 
+    axis_names: tuple[Any, ...]
+    axis_types: tuple[AxisType, ...]
+    abstract_device: AbstractDevice | None
+    shape: collections.OrderedDict[Any, int]
+
     def __init__(
         self,
         axis_sizes: tuple[int, ...],
         axis_names: tuple[str, ...],
         axis_types: AxisType | tuple[AxisType, ...] | None = None,
         *,
-        abstract_device: Any = None,
+        abstract_device: AbstractDevice | None = None,
     ) -> None:
         names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
         sizes = tuple(axis_sizes)
@@ -511,7 +520,7 @@ def set_mesh(mesh: Mesh | None) -> AbstractContextManager[None]:
     return _UsingDevices(mesh)
 
 
-def use_abstract_mesh(mesh: AbstractMesh) -> Any:
+def use_abstract_mesh(mesh: AbstractMesh) -> AbstractContextManager[AbstractMesh]:
     """A context manager in which a mesh without devices is the one in use.
 
     Args:

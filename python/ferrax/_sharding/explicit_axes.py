@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from .. import _core
 from .._base.tracebacks import api_boundary
@@ -22,11 +22,30 @@ from .parts import reshard
 from .shardings import NamedSharding
 from .spec import PartitionSpec
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_R = TypeVar("_R")
+
 __all__ = ["auto_axes", "explicit_axes"]
 
 
+@overload
+def auto_axes(
+    f: Callable[..., _R], /, *, axes: str | tuple[str, ...] | None = None, out_sharding: NamedSharding | PartitionSpec | None = None
+) -> Callable[..., _R]: ...
+
+
+@overload
+def auto_axes(
+    f: None = None, /, *, axes: str | tuple[str, ...] | None = None, out_sharding: NamedSharding | PartitionSpec | None = None
+) -> Callable[[Callable[..., _R]], Callable[..., _R]]: ...
+
+
 @api_boundary
-def auto_axes(f: Any = None, /, *, axes: str | tuple[str, ...] | None = None, out_sharding: NamedSharding | PartitionSpec | None = None) -> Any:
+def auto_axes(
+    f: Callable[..., Any] | None = None, /, *, axes: str | tuple[str, ...] | None = None, out_sharding: NamedSharding | PartitionSpec | None = None
+) -> Callable[..., Any]:
     """A function inside which `axes` have the type Auto: the compiler decides how arrays are partitioned along them.
 
     Args:
@@ -59,8 +78,18 @@ def auto_axes(f: Any = None, /, *, axes: str | tuple[str, ...] | None = None, ou
     return decorated
 
 
+@overload
+def explicit_axes(f: Callable[..., _R], /, *, axes: str | tuple[str, ...] | None = None, in_sharding: Any = None) -> Callable[..., _R]: ...
+
+
+@overload
+def explicit_axes(
+    f: None = None, /, *, axes: str | tuple[str, ...] | None = None, in_sharding: Any = None
+) -> Callable[[Callable[..., _R]], Callable[..., _R]]: ...
+
+
 @api_boundary
-def explicit_axes(f: Any = None, /, *, axes: str | tuple[str, ...] | None = None, in_sharding: Any = None) -> Any:
+def explicit_axes(f: Callable[..., Any] | None = None, /, *, axes: str | tuple[str, ...] | None = None, in_sharding: Any = None) -> Callable[..., Any]:
     """A function inside which `axes` have the type Explicit: types contain how arrays are partitioned along them.
 
     Args:

@@ -8,7 +8,7 @@ Invariant: with a single process the part is the whole array.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from .._core import Array, Tracer
 from .._runtime.devices import device_put
@@ -20,6 +20,8 @@ from .spec import PartitionSpec as P
 
 if TYPE_CHECKING:
     from .._runtime.mesh import Mesh
+    from ..typing import ArrayLike
+    from .spec import PartitionSpec
 
 
 def _each(convert, arrays, mesh, pspecs):
@@ -33,6 +35,14 @@ def _shapes(mesh, spec, shape, of_process):
     local = mesh.local_mesh
     times = [math.prod(mesh.shape[a] // local.shape[a] for a in (spec.axes_of(d) if d < len(spec) else ())) for d in range(len(shape))]
     return tuple(n // k if of_process else n * k for n, k in zip(shape, times, strict=True))
+
+
+@overload
+def host_local_array_to_global_array(local_inputs: ArrayLike, global_mesh: Mesh, pspecs: Any) -> Array: ...
+
+
+@overload
+def host_local_array_to_global_array(local_inputs: Any, global_mesh: Mesh, pspecs: Any) -> Any: ...
 
 
 def host_local_array_to_global_array(local_inputs: Any, global_mesh: Mesh, pspecs: Any) -> Any:
@@ -49,6 +59,14 @@ def host_local_array_to_global_array(local_inputs: Any, global_mesh: Mesh, pspec
     return _each(host_local_array_to_global_array_impl, local_inputs, global_mesh, pspecs)
 
 
+@overload
+def global_array_to_host_local_array(global_inputs: ArrayLike, global_mesh: Mesh, pspecs: Any) -> Array: ...
+
+
+@overload
+def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspecs: Any) -> Any: ...
+
+
 def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspecs: Any) -> Any:
     """This process's part of arrays that are sharded over a mesh. With a single process that is the whole array.
 
@@ -63,7 +81,7 @@ def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspe
     return _each(global_array_to_host_local_array_impl, global_inputs, global_mesh, pspecs)
 
 
-def host_local_array_to_global_array_impl(arr: Any, *, global_mesh: Mesh, pspec: Any) -> Any:
+def host_local_array_to_global_array_impl(arr: ArrayLike, *, global_mesh: Mesh, pspec: PartitionSpec | None) -> Array:
     """One array over a mesh, made of the part of each process.
 
     Args:
@@ -85,7 +103,7 @@ def host_local_array_to_global_array_impl(arr: Any, *, global_mesh: Mesh, pspec:
     return make_array_from_single_device_arrays(shape, sharding, [s.data for s in parts.addressable_shards])
 
 
-def global_array_to_host_local_array_impl(arr: Any, *, global_mesh: Mesh, pspec: Any) -> Any:
+def global_array_to_host_local_array_impl(arr: ArrayLike, *, global_mesh: Mesh, pspec: PartitionSpec | None) -> Array:
     """The part of this process of one array that is laid out over a mesh.
 
     Args:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import inspect
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -25,7 +25,15 @@ from ..tree_util import tree_flatten
 
 if TYPE_CHECKING:
     from .._core import Array
-    from ..typing import DTypeLike
+    from ..typing import ArrayLike, DTypeLike
+
+
+@overload
+def reshard(xs: ArrayLike, out_shardings: Any) -> Array: ...
+
+
+@overload
+def reshard(xs: Any, out_shardings: Any) -> Any: ...
 
 
 def reshard(xs: Any, out_shardings: Any) -> Any:
@@ -243,6 +251,14 @@ def make_array_from_single_device_arrays(shape: Any, sharding: Any, arrays: Any,
             + (f" Per-device arrays contain devices {strange} that are not present in the sharding." if strange else "")
         )
     return _assembled(shape, sharding, [by_device[d] for d in devices], dtype, False)
+
+
+@overload
+def make_array_from_process_local_data(sharding: Any, local_data: ArrayLike, global_shape: Any = None) -> Array: ...
+
+
+@overload
+def make_array_from_process_local_data(sharding: Any, local_data: Any, global_shape: Any = None) -> Any: ...
 
 
 def make_array_from_process_local_data(sharding: Any, local_data: Any, global_shape: Any = None) -> Any:

@@ -66,6 +66,9 @@ class PartitionSpec:
     """
 
     __slots__ = ("__weakref__", "partitions", "reduced", "unreduced")
+    partitions: tuple[Any, ...]
+    unreduced: frozenset[Any]
+    reduced: frozenset[Any]
     UNCONSTRAINED: Any = UnconstrainedSingleton()
 
     def __new__(cls, *partitions: Any, unreduced: Set[Any] = frozenset(), reduced: Set[Any] = frozenset()) -> Self:

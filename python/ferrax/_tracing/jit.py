@@ -87,12 +87,12 @@ def jit(
     static_argnames: Any = None,
     donate_argnums: Any = None,
     donate_argnames: Any = None,
-    keep_unused: Any = False,
+    keep_unused: bool = False,
     device: Any = None,
     backend: Any = None,
-    inline: Any = False,
+    inline: bool = False,
     compiler_options: Any = None,
-) -> Any:
+) -> Callable[..., Any]:
     """Compiles a function: it is traced once per signature (shapes, dtypes, structure, static values), and then run without Python.
 
     Args:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from .._core import ClosedJaxpr, ShapedArray
+    from .._sharding.shardings import Sharding
     from ..typing import DTypeLike
 
 
@@ -98,7 +99,7 @@ class ShapeDtypeStruct(Shaped):
         return cls(aval.shape, aval.dtype, sharding=x.sharding if placed else None, weak_type=aval.weak_type)
 
     @property
-    def sharding(self) -> Any:
+    def sharding(self) -> Sharding | None:
         """The array's sharding; None if it is not specified.
 
         Raises:
@@ -127,7 +128,7 @@ class ShapeDtypeStruct(Shaped):
             raise TypeError("len() of unsized object")
         return self.shape[0]
 
-    def update(self, **kwargs: Any) -> Any:
+    def update(self, **kwargs: Any) -> ShapeDtypeStruct:
         """A copy with some attributes changed."""
         return ShapeDtypeStruct(
             **{
@@ -199,10 +200,16 @@ def make_jaxpr(
 ) -> Callable[_P, tuple[ClosedJaxpr, Any]]: ...
 
 
+@overload
+def make_jaxpr(
+    fun: Callable[_P, Any], static_argnums: int | Sequence[int] = (), axis_env: Sequence[tuple[Any, int]] | None = None, return_shape: bool = False
+) -> Callable[_P, Any]: ...
+
+
 @api_boundary
 def make_jaxpr(
-    fun: Callable[_P, Any], static_argnums: int | Sequence[int] = (), axis_env: Sequence[tuple[Any, int]] | None = None, return_shape: Any = False
-) -> Any:
+    fun: Callable[_P, Any], static_argnums: int | Sequence[int] = (), axis_env: Sequence[tuple[Any, int]] | None = None, return_shape: bool = False
+) -> Callable[_P, Any]:
     """The function that traces `fun` and returns its program.
 
     Args:

@@ -8,12 +8,15 @@ from __future__ import annotations
 import functools
 import inspect
 import operator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import _core
 from .._tracing.picklable import public_name
 from .._trees.flat import FlatFun, float0, is_inexact, name_of
 from ..tree_util import tree_flatten, tree_leaves, tree_map
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def nondiff_positions(fun, numbers, names):
@@ -111,22 +114,22 @@ class CustomFunction:
         self._signature = self._made = None
 
     @property
-    def def_vmap(self) -> Any:
+    def def_vmap(self) -> Callable[..., Any]:
         """That of a `custom_vmap` function within."""
         return self.fun.def_vmap
 
     @property
-    def defjvp(self) -> Any:
+    def defjvp(self) -> Callable[..., Any]:
         """That of a `custom_jvp` function within."""
         return self.fun.defjvp
 
     @property
-    def defjvps(self) -> Any:
+    def defjvps(self) -> Callable[..., Any]:
         """That of a `custom_jvp` function within."""
         return self.fun.defjvps
 
     @property
-    def defvjp(self) -> Any:
+    def defvjp(self) -> Callable[..., Any]:
         """That of a `custom_vjp` function within."""
         return self.fun.defvjp
 

@@ -152,8 +152,13 @@ def grad(
 
 @api_boundary
 def grad(
-    fun: Any, argnums: int | Sequence[int] = 0, has_aux: Any = False, holomorphic: bool = False, allow_int: bool = False, reduce_axes: Sequence[Any] = ()
-) -> Any:
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes: Sequence[Any] = (),
+) -> Callable[..., Any]:
     """The function that computes the gradient of a scalar function.
 
     Args:
@@ -313,8 +318,12 @@ def jvp(fun: Callable[..., _R], primals: Sequence[Any], tangents: Sequence[Any],
 def jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: Literal[True]) -> tuple[Any, Any, Any]: ...
 
 
+@overload
+def jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> tuple[Any, ...]: ...
+
+
 @api_boundary
-def jvp(fun: Any, primals: Sequence[Any], tangents: Sequence[Any], has_aux: Any = False) -> Any:
+def jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> tuple[Any, ...]:
     """The value of a function and its directional derivative (Jacobian-vector product), in one pass.
 
     Args:

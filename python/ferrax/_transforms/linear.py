@@ -44,8 +44,12 @@ def linearize(fun: Callable[..., _R], *primals: Any, has_aux: Literal[False] = F
 def linearize(fun: Callable[..., Any], *primals: Any, has_aux: Literal[True]) -> tuple[Any, Callable[..., Any], Any]: ...
 
 
+@overload
+def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]: ...
+
+
 @api_boundary
-def linearize(fun: Any, *primals: Any, has_aux: Any = False) -> Any:
+def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """The value of a function at a point, and its derivative there as a linear function that can be applied many times.
 
     Args:
@@ -127,8 +131,12 @@ def vjp(fun: Callable[..., _R], *primals: Any, has_aux: Literal[False] = False, 
 def vjp(fun: Callable[..., Any], *primals: Any, has_aux: Literal[True], reduce_axes: Any = ()) -> tuple[Any, Callable[[Any], tuple[Any, ...]], Any]: ...
 
 
+@overload
+def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_axes: Any = ()) -> tuple[Any, ...]: ...
+
+
 @api_boundary
-def vjp(fun: Any, *primals: Any, has_aux: Any = False, reduce_axes: Any = ()) -> Any:
+def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_axes: Any = ()) -> tuple[Any, ...]:
     """The value of a function and its pullback (vector-Jacobian product).
 
     Args:

@@ -18,6 +18,8 @@ from .._core import DictKey, FlattenedIndexKey, GetAttrKey, SequenceKey
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Sequence
 
+_Class = TypeVar("_Class", bound="type[Any]")
+
 
 _C = TypeVar("_C", bound=type[Any])
 
@@ -212,8 +214,8 @@ def register_pytree_with_keys_class(cls: _C) -> _C:
 
 
 def register_dataclass(
-    nodetype: Any, data_fields: Sequence[str] | None = None, meta_fields: Sequence[str] | None = None, drop_fields: Sequence[str] = ()
-) -> Any:
+    nodetype: _Class, data_fields: Sequence[str] | None = None, meta_fields: Sequence[str] | None = None, drop_fields: Sequence[str] = ()
+) -> _Class:
     """Makes a dataclass (or a class made from its fields) an inner node.
 
     Args:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import collections
 import functools
 import typing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -22,6 +22,17 @@ from ..tree_util import register_pytree_node, tree_flatten, tree_leaves, tree_ma
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from typing import TypeAlias
+
+    from .._core import Array
+    from ..typing import ArrayLike
+
+    # init(x0), update(step, gradient, state) and params(state), of one array.
+    _Triple: TypeAlias = tuple[Callable[[Any], Any], Callable[[Any, Any, Any], Any], Callable[[Any], Any]]
+    _StepSize: TypeAlias = ArrayLike | Callable[[Any], Any]
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 
 
 __all__ = [
@@ -66,7 +77,7 @@ class Optimizer(typing.NamedTuple):
     params_fn: typing.Callable
 
 
-def optimizer(opt_maker: Callable[..., tuple[Callable[[Any], Any], Callable[[Any, Any, Any], Any], Callable[[Any], Any]]]) -> Callable[..., Optimizer]:
+def optimizer(opt_maker: Callable[_P, _Triple]) -> Callable[_P, Optimizer]:
     """Decorator: makes an optimizer of pytrees from an optimizer of single arrays.
 
     Args:
@@ -130,7 +141,7 @@ def _first(state):
 
 
 @optimizer
-def sgd(step_size: Any) -> Any:
+def sgd(step_size: _StepSize) -> _Triple:
     """Stochastic gradient descent.
 
     Args:
@@ -151,7 +162,7 @@ def sgd(step_size: Any) -> Any:
 
 
 @optimizer
-def momentum(step_size: Callable[[Any], Any], mass: float) -> Any:
+def momentum(step_size: _StepSize, mass: float) -> _Triple:
     """Stochastic gradient descent with momentum: velocity = mass * velocity + g.
 
     Args:
@@ -172,7 +183,7 @@ def momentum(step_size: Callable[[Any], Any], mass: float) -> Any:
 
 
 @optimizer
-def nesterov(step_size: Callable[[Any], Any], mass: float) -> Any:
+def nesterov(step_size: _StepSize, mass: float) -> _Triple:
     """Stochastic gradient descent with Nesterov's momentum.
 
     Args:
@@ -193,7 +204,7 @@ def nesterov(step_size: Callable[[Any], Any], mass: float) -> Any:
 
 
 @optimizer
-def adagrad(step_size: Any, momentum: float = 0.9) -> Any:
+def adagrad(step_size: _StepSize, momentum: float = 0.9) -> _Triple:
     """Adagrad (Duchi, Hazan and Singer, 2011), with momentum.
 
     Args:
@@ -217,7 +228,7 @@ def adagrad(step_size: Any, momentum: float = 0.9) -> Any:
 
 
 @optimizer
-def rmsprop(step_size: Any, gamma: float = 0.9, eps: float = 1e-8) -> Any:
+def rmsprop(step_size: _StepSize, gamma: float = 0.9, eps: float = 1e-8) -> _Triple:
     """RMSProp (Tieleman and Hinton, 2012).
 
     Args:
@@ -239,7 +250,7 @@ def rmsprop(step_size: Any, gamma: float = 0.9, eps: float = 1e-8) -> Any:
 
 
 @optimizer
-def rmsprop_momentum(step_size: Any, gamma: float = 0.9, eps: float = 1e-8, momentum: float = 0.9) -> Any:
+def rmsprop_momentum(step_size: _StepSize, gamma: float = 0.9, eps: float = 1e-8, momentum: float = 0.9) -> _Triple:
     """RMSProp with momentum.
 
     Args:
@@ -263,7 +274,7 @@ def rmsprop_momentum(step_size: Any, gamma: float = 0.9, eps: float = 1e-8, mome
 
 
 @optimizer
-def adam(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> Any:
+def adam(step_size: _StepSize, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> _Triple:
     """Adam (Kingma and Ba, 2014).
 
     Args:
@@ -289,7 +300,7 @@ def adam(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) 
 
 
 @optimizer
-def adamax(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> Any:
+def adamax(step_size: _StepSize, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> _Triple:
     """AdaMax, the variant of Adam that uses the infinity norm.
 
     Args:
@@ -313,7 +324,7 @@ def adamax(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8
 
 
 @optimizer
-def sm3(step_size: Any, momentum: float = 0.9) -> Any:
+def sm3(step_size: _StepSize, momentum: float = 0.9) -> _Triple:
     """SM3 (Anil et al., 2019): Adagrad with one accumulator for each index of an axis in place of one for each element.
 
     Args:
@@ -361,7 +372,7 @@ def constant(step_size: Any) -> Callable[[Any], Any]:
     return lambda i: step_size
 
 
-def exponential_decay(step_size: Any, decay_steps: Any, decay_rate: Any) -> Any:
+def exponential_decay(step_size: ArrayLike, decay_steps: ArrayLike, decay_rate: ArrayLike) -> Callable[[Any], Any]:
     """The step size step_size * decay_rate ** (i / decay_steps) at step i.
 
     Args:
@@ -375,7 +386,7 @@ def exponential_decay(step_size: Any, decay_steps: Any, decay_rate: Any) -> Any:
     return lambda i: step_size * decay_rate ** (i / decay_steps)
 
 
-def inverse_time_decay(step_size: Any, decay_steps: Any, decay_rate: Any, staircase: bool = False) -> Any:
+def inverse_time_decay(step_size: ArrayLike, decay_steps: ArrayLike, decay_rate: ArrayLike, staircase: bool = False) -> Callable[[Any], Any]:
     """The step size step_size / (1 + decay_rate * i / decay_steps) at step i.
 
     Args:
@@ -392,7 +403,7 @@ def inverse_time_decay(step_size: Any, decay_steps: Any, decay_rate: Any, stairc
     return lambda i: step_size / (1 + decay_rate * i / decay_steps)
 
 
-def polynomial_decay(step_size: Any, decay_steps: Any, final_step_size: Any, power: float = 1.0) -> Any:
+def polynomial_decay(step_size: ArrayLike, decay_steps: ArrayLike, final_step_size: ArrayLike, power: float = 1.0) -> Callable[[Any], Any]:
     """The step size that decreases from `step_size` to `final_step_size` in `decay_steps` steps, along (1 - i / decay_steps) ** power.
 
     Args:
@@ -412,7 +423,7 @@ def polynomial_decay(step_size: Any, decay_steps: Any, final_step_size: Any, pow
     return schedule
 
 
-def piecewise_constant(boundaries: Any, values: Any) -> Any:
+def piecewise_constant(boundaries: Any, values: Any) -> Callable[[Any], Any]:
     """The step size values[k] at the steps after boundaries[k - 1], up to boundaries[k].
 
     Args:
@@ -455,7 +466,7 @@ def make_schedule(scalar_or_schedule: float | Callable[[Any], Any]) -> Callable[
 # ---------------------------------------------------------------- norms, packing
 
 
-def l2_norm(tree: Any) -> Any:
+def l2_norm(tree: Any) -> Array:
     """The Euclidean norm of all leaves of a pytree together.
 
     Args:
@@ -467,7 +478,7 @@ def l2_norm(tree: Any) -> Any:
     return jnp.sqrt(sum(jnp.vdot(x, x) for x in tree_leaves(tree)))
 
 
-def clip_grads(grad_tree: Any, max_norm: Any) -> Any:
+def clip_grads(grad_tree: _T, max_norm: ArrayLike) -> _T:
     """A pytree scaled down so that its norm is at most `max_norm`.
 
     Args:
@@ -504,7 +515,7 @@ def unpack_optimizer_state(opt_state: Any) -> Any:
     return tree_unflatten(tree, [JoinPoint(tree_unflatten(d, s)) for d, s in zip(subtrees, flat, strict=True)])
 
 
-def pack_optimizer_state(marked_pytree: Any) -> Any:
+def pack_optimizer_state(marked_pytree: Any) -> OptimizerState:
     """The inverse of `unpack_optimizer_state`.
 
     Args:

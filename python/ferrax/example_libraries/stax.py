@@ -440,7 +440,7 @@ def _rngs(kwargs, n):
     return (None,) * n if rng is None else random.split(rng, n)
 
 
-def shape_dependent(make_layer: Any) -> Any:
+def shape_dependent(make_layer: Callable[[Any], _Layer]) -> _Layer:
     """A layer that is constructed when the shape of its input is known.
 
     Args:

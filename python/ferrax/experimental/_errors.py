@@ -93,7 +93,7 @@ class Error:
             if code >= 0:
                 yield index, exception_of(code, dict(zip(self._slots, [v[index] for v in values], strict=True)), self._sites)
 
-    def get_exception(self) -> Any:
+    def get_exception(self) -> JaxException | None:
         """The exception of the first failure; None if there is none."""
         return next((e for _, e in self._failures()), None)
 
@@ -106,7 +106,7 @@ class Error:
             return str(found[0][1])
         return "\n".join(f"at mapped index {', '.join(map(str, index))}: {e}" for index, e in found)
 
-    def throw(self) -> Any:
+    def throw(self) -> None:
         """Raises the failure, if there is one. In a program, `check_error` says the same.
 
         Raises:

@@ -8,7 +8,13 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 __all__ = ["compute_on", "compute_on2"]
 
@@ -41,7 +47,17 @@ def compute_on(compute_type: str) -> Iterator[None]:
     yield
 
 
-def compute_on2(f: Any = None, *, compute_type: str, out_memory_spaces: Any, compiler_options: Any = None) -> Any:
+@overload
+def compute_on2(f: Callable[_P, _R], *, compute_type: str, out_memory_spaces: Any, compiler_options: Any = None) -> Callable[_P, _R]: ...
+
+
+@overload
+def compute_on2(
+    f: None = None, *, compute_type: str, out_memory_spaces: Any, compiler_options: Any = None
+) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]: ...
+
+
+def compute_on2(f: Callable[..., Any] | None = None, *, compute_type: str, out_memory_spaces: Any, compiler_options: Any = None) -> Callable[..., Any]:
     """A function that should run on a certain kind of device. It runs where the rest runs.
 
     Args:

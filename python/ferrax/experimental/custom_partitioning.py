@@ -9,9 +9,11 @@ Invariant: values are those of the function.
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import Any, TypeVar
 
 from .._core import Primitive
+
+_T = TypeVar("_T")
 
 __all__ = ["BATCHING", "ArrayMapping", "CompoundFactor", "SdyShardingRule", "custom_partitioning", "custom_partitioning_p"]
 
@@ -79,7 +81,7 @@ class custom_partitioning:
 
     def def_partition(
         self,
-        partition: Any,
+        partition: _T,
         infer_sharding_from_operands: Any = None,
         propagate_user_sharding: Any = None,
         decode_shardings: bool = True,
@@ -89,7 +91,7 @@ class custom_partitioning:
         need_replication_factors: Any = None,
         permutation_factors: Any = None,
         **factor_sizes: Any,
-    ) -> Any:
+    ) -> _T:
         """Stores the rule. It is not used, because an array is on one device.
 
         Args:

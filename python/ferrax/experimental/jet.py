@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,6 +26,13 @@ from .._core import bind, primitive
 from .._trees.flat import FlatFun, is_inexact, unit, zeros
 from ..extend.core import Literal
 from ..tree_util import tree_flatten
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from .._core import Array
+    from ..extend.core import Primitive
+    from ..typing import ArrayLike
 
 __all__ = [
     "ZeroSeries",
@@ -64,7 +71,7 @@ class ZeroSeries:
 zero_term, zero_series = ZeroTerm(), ZeroSeries()
 
 
-def fact(n: Any) -> Any:
+def fact(n: ArrayLike) -> Array:
     """The factorial, exact as long as the dtype can represent it.
 
     Args:
@@ -78,7 +85,7 @@ def fact(n: Any) -> Any:
 
 
 @api_boundary
-def jet(fun: Any, primals: Any, series: Any, factorial_scaled: bool = True, **_: Any) -> Any:
+def jet(fun: Callable[..., Any], primals: Sequence[Any], series: Sequence[Any], factorial_scaled: bool = True, **_: Any) -> tuple[Any, Any]:
     """A function's value, and the series of its result along a curve.
 
     Args:
@@ -265,7 +272,7 @@ def _integrated(v0, u, slope, order):
 # ---------------------------------------------------------------- how rules are made
 
 
-def linear_prop(prim: Any, primals_in: Any, series_in: Any, **params: Any) -> Any:
+def linear_prop(prim: Primitive, primals_in: Any, series_in: Any, **params: Any) -> tuple[Any, Any]:
     """The Taylor series of a primitive that is linear in its inexact operands together: each coefficient by itself.
 
     Args:
@@ -292,7 +299,7 @@ def linear_prop(prim: Any, primals_in: Any, series_in: Any, **params: Any) -> An
     return outs, rows if multiple else rows[0]
 
 
-def zero_prop(prim: Any, primals_in: Any, series_in: Any, **params: Any) -> Any:
+def zero_prop(prim: Primitive, primals_in: Any, series_in: Any, **params: Any) -> tuple[Any, Any]:
     """The Taylor series of a primitive whose derivatives are zero.
 
     Args:
@@ -308,7 +315,7 @@ def zero_prop(prim: Any, primals_in: Any, series_in: Any, **params: Any) -> Any:
     return outs, [zero_series] * len(outs) if prim.multiple_results else zero_series
 
 
-def deriv_prop(prim: Any, deriv: Any, primals_in: Any, series_in: Any) -> Any:
+def deriv_prop(prim: Primitive, deriv: Callable[[Array], Array], primals_in: Any, series_in: Any) -> tuple[Array, list[Array]]:
     """The Taylor series of a scalar function v of u by its derivative: v' = deriv(u) u', with the series of deriv(u) by `jet` of `deriv`.
 
     Args:
@@ -329,7 +336,7 @@ def deriv_prop(prim: Any, deriv: Any, primals_in: Any, series_in: Any) -> Any:
     return v[0], v[1:]
 
 
-def deflinear(prim: Any) -> Any:
+def deflinear(prim: Primitive) -> None:
     """Gives a primitive the Taylor rule of functions that are linear in all their inexact operands together.
 
     Args:
@@ -341,7 +348,7 @@ def deflinear(prim: Any) -> Any:
     jet_rules[prim] = functools.partial(linear_prop, prim)
 
 
-def defzero(prim: Any) -> Any:
+def defzero(prim: Primitive) -> None:
     """Gives a primitive the Taylor rule of functions whose derivatives are zero.
 
     Args:
@@ -353,7 +360,7 @@ def defzero(prim: Any) -> Any:
     jet_rules[prim] = functools.partial(zero_prop, prim)
 
 
-def def_deriv(prim: Any, deriv: Any) -> Any:
+def def_deriv(prim: Primitive, deriv: Callable[[Array], Array]) -> None:
     """Gives a primitive of one scalar operand the Taylor rule that follows from its derivative.
 
     Args:
@@ -366,7 +373,7 @@ def def_deriv(prim: Any, deriv: Any) -> Any:
     jet_rules[prim] = lambda primals, series, **_: deriv_prop(prim, deriv, primals, series)
 
 
-def def_comp(prim: Any, comp: Any, **kwargs: Any) -> Any:
+def def_comp(prim: Primitive, comp: Callable[..., Any], **kwargs: Any) -> None:
     """Gives a primitive the Taylor rule of a composition of other primitives that equals it.
 
     Args:

@@ -7,17 +7,19 @@ Invariant: any other order is refused.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 from .. import _core
 from .._base.layouts import Format, Layout, check_layout
 from .._trees.prefixes import broadcast_prefix
 from ..tree_util import tree_flatten
 
+_T = TypeVar("_T")
+
 __all__ = ["Format", "Layout", "with_layout_constraint"]
 
 
-def with_layout_constraint(x: Any, layouts: Any) -> Any:
+def with_layout_constraint(x: _T, layouts: Any) -> _T:
     """Requests a memory layout of arrays. There is only one layout, so it has no effect.
 
     Args:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -27,8 +27,12 @@ from ..sharding import NamedSharding, PartitionSpec as P
 from ..tree_util import tree_flatten, tree_unflatten
 
 if TYPE_CHECKING:
-    from .._core import Device, Primitive
+    from collections.abc import Iterator, Sequence
+
+    from .._core import Device, Primitive, ShapedArray
+    from .._sharding.spec import PartitionSpec
     from ..sharding import Mesh
+    from ..typing import ArrayLike
 
 __all__ = [
     "P",
@@ -83,6 +87,14 @@ def _unpacked(message, count):
     return [_processes.unpack(message[a:b]) for a, b in zip([8 * count, *ends], ends, strict=False)]
 
 
+@overload
+def process_allgather(in_tree: ArrayLike, tiled: bool = False) -> np.ndarray: ...
+
+
+@overload
+def process_allgather(in_tree: Any, tiled: bool = False) -> Any: ...
+
+
 def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
     """The values of a pytree on all processes. An array over several processes is given whole.
 
@@ -111,6 +123,14 @@ def _replicated(x):
     return np.asarray(device_put(x, NamedSharding(x.sharding.mesh, P())).addressable_data(0))
 
 
+@overload
+def broadcast_one_to_all(in_tree: ArrayLike, is_source: bool | None = None) -> np.ndarray: ...
+
+
+@overload
+def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any: ...
+
+
 def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
     """The values of a pytree on one process, on all processes.
 
@@ -137,7 +157,7 @@ def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
     return tree.unflatten(_unpacked(message, len(leaves)))
 
 
-def sync_global_devices(name: str) -> Any:
+def sync_global_devices(name: str) -> None:
     """Waits until all processes have called this.
 
     Args:
@@ -158,7 +178,7 @@ def sync_global_devices(name: str) -> Any:
         assert len(set(names)) == 1, f"sync_global_devices name mismatch ({names})"
 
 
-def assert_equal(in_tree: Any, fail_message: str = "") -> Any:
+def assert_equal(in_tree: Any, fail_message: str = "") -> None:
     """Checks that a pytree has the same values on all processes. An array that is cut over several of them is one array, and its own.
 
     Args:
@@ -178,7 +198,7 @@ def assert_equal(in_tree: Any, fail_message: str = "") -> Any:
 
 
 @contextlib.contextmanager
-def live_devices(devices: Any) -> Any:
+def live_devices(devices: Iterable[Device]) -> Iterator[list[Device]]:
     """Context manager that gives the devices whose processes are alive, which are all of them.
 
     Args:
@@ -202,7 +222,7 @@ def reached_preemption_sync_point(step_id: int) -> bool:
     return step_id < 0
 
 
-def ltg_abstract_eval(arr: Any, *, global_mesh: Mesh, pspec: Any) -> Any:
+def ltg_abstract_eval(arr: ShapedArray, *, global_mesh: Mesh, pspec: PartitionSpec | None) -> ShapedArray:
     """The type of the whole array, from the type of this process's part.
 
     Args:
@@ -220,7 +240,7 @@ def ltg_abstract_eval(arr: Any, *, global_mesh: Mesh, pspec: Any) -> Any:
     return arr
 
 
-def gtl_abstract_eval(arr: Any, *, global_mesh: Mesh, pspec: Any) -> Any:
+def gtl_abstract_eval(arr: ShapedArray, *, global_mesh: Mesh, pspec: PartitionSpec | None) -> ShapedArray:
     """The type of this process's part of an array.
 
     Args:
@@ -241,7 +261,9 @@ host_local_array_to_global_array_p: Primitive = composed("host_local_array_to_gl
 global_array_to_host_local_array_p: Primitive = composed("global_array_to_host_local_array", global_array_to_host_local_array_impl)
 
 
-def ltg_batcher(insert_axis: bool, axis_data: Any, vals_in: Any, dims_in: Any, global_mesh: Mesh, pspec: Any) -> Any:
+def ltg_batcher(
+    insert_axis: bool, axis_data: Any, vals_in: Sequence[Any], dims_in: Sequence[int], global_mesh: Mesh, pspec: PartitionSpec | None
+) -> tuple[Array, int]:
     """The batching rule of `host_local_array_to_global_array_p`.
 
     Args:

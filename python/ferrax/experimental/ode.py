@@ -12,7 +12,7 @@ for dense output after Shampine: Some practical Runge-Kutta formulas, Math. Comp
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from .._trees.flat import is_inexact
 from ..custom_derivatives import _closed, custom_jvp, linear_call
 from ..flatten_util import ravel_pytree
 from ..tree_util import tree_flatten, tree_leaves, tree_map
+
+if TYPE_CHECKING:
+    from ..typing import ArrayLike
 
 __all__ = [
     "abs2",
@@ -216,8 +219,20 @@ def initial_step_size(fun: Any, t0: Any, y0: Any, order: Any, rtol: Any, atol: A
     return jnp.where(jnp.isnan(h1), h0, jnp.minimum(100.0 * h0, h1))
 
 
+@overload
+def odeint(
+    func: Any, y0: ArrayLike, t: Any, *args: Any, rtol: float = 1.4e-08, atol: float = 1.4e-08, mxstep: float = np.inf, hmax: float = np.inf
+) -> Array: ...
+
+
+@overload
+def odeint(func: Any, y0: Any, t: Any, *args: Any, rtol: float = 1.4e-08, atol: float = 1.4e-08, mxstep: float = np.inf, hmax: float = np.inf) -> Any: ...
+
+
 @api_boundary
-def odeint(func: Any, y0: Any, t: Any, *args: Any, rtol: float = 1.4e-08, atol: float = 1.4e-08, mxstep: float = np.inf, hmax: float = np.inf) -> Any:
+def odeint(
+    func: Callable[..., Any], y0: Any, t: ArrayLike, *args: Any, rtol: float = 1.4e-08, atol: float = 1.4e-08, mxstep: float = np.inf, hmax: float = np.inf
+) -> Any:
     """The solution of y' = func(y, t, *args), y(t[0]) = y0, at the times t.
 
     Args:

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 __all__ = ["scheduling_group", "xla_metadata_call"]
 
 
-def scheduling_group(name: str) -> Any:
+def scheduling_group(name: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
     """Declares the operations of a function one scheduling group. It makes no difference.
 
     Args:
@@ -20,7 +26,15 @@ def scheduling_group(name: str) -> Any:
     return xla_metadata_call(scheduling_group=name)
 
 
-def xla_metadata_call(f: Any = None, **meta: Any) -> Any:
+@overload
+def xla_metadata_call(f: Callable[_P, _R], **meta: Any) -> Callable[_P, _R]: ...
+
+
+@overload
+def xla_metadata_call(f: None = None, **meta: Any) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]: ...
+
+
+def xla_metadata_call(f: Callable[..., Any] | None = None, **meta: Any) -> Callable[..., Any]:
     """A function with metadata for a compiler. The metadata makes no difference.
 
     Args:

@@ -9,13 +9,16 @@ Invariant: the bytes are those of an exported program, which is compiled again w
 from __future__ import annotations
 
 import pickle
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import _core
 from .._runtime.devices import devices as _devices
 from .._tracing.jit import jit
 from .._tracing.trace import ShapeDtypeStruct
 from ..export import deserialize as _load, export as _export
+
+if TYPE_CHECKING:
+    from .._core import Compiled, PyTreeDef
 
 __all__ = ["deserialize_and_load", "serialize"]
 
@@ -46,7 +49,7 @@ def serialize(compiled: Any) -> tuple[bytes, Any, Any]:
     return pickle.dumps((blob, [(tuple(a.shape), a.dtype, a.weak_type) for a in program.in_avals])), compiled.in_tree, compiled.out_tree
 
 
-def deserialize_and_load(serialized: bytes, in_tree: Any, out_tree: Any, backend: Any = None, execution_devices: Any = None) -> Any:
+def deserialize_and_load(serialized: bytes, in_tree: PyTreeDef, out_tree: PyTreeDef, backend: Any = None, execution_devices: Any = None) -> Compiled:
     """The compiled program again.
 
     Args:

@@ -7,7 +7,7 @@ Invariant: the values are unchanged. An operation that reads both and gives one 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,10 +16,14 @@ from .._base.dtypes import float0, is_key
 from .._tracing.jit import jit
 from ..lax import convert_element_type, select_n, stop_gradient
 
+if TYPE_CHECKING:
+    from .._core import Array
+    from ..typing import ArrayLike
+
 __all__ = ["shard_alike"]
 
 
-def shard_alike(x: Any, y: Any) -> Any:
+def shard_alike(x: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
     """Declares that two arrays are divided over devices alike.
 
     Args:

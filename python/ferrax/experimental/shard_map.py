@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from .._maps.shard_map import shard_map as _shard_map
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .._runtime.mesh import AbstractMesh, Mesh
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 __all__ = ["shard_map"]
 
 
-def shard_map(f: Any, mesh: Any, in_specs: Any, out_specs: Any, check_rep: bool = True, auto: Any = frozenset()) -> Any:
+def shard_map(
+    f: Callable[_P, _R], mesh: Mesh | AbstractMesh, in_specs: Any, out_specs: Any, check_rep: bool = True, auto: Any = frozenset()
+) -> Callable[_P, _R]:
     """Maps a function over the parts of arrays, as `ferrax.shard_map` does, with the argument names of earlier versions.
 
     Args:

@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Any
+from typing import Any, TypeVar, overload
+
+_T = TypeVar("_T")
 
 __all__ = ["set_xla_metadata"]
+
+
+@overload
+def set_xla_metadata(x: _T, **kwargs: Any) -> _T: ...
+
+
+@overload
+def set_xla_metadata(x: None = None, **kwargs: Any) -> _Words: ...
 
 
 def set_xla_metadata(x: Any = None, **kwargs: Any) -> Any:

@@ -7,12 +7,17 @@ Invariant: one client a platform, the same object that its devices name as `clie
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from .._base.config import config
 from .._core import Device
 from .._runtime.devices import client_of, default_backend, devices
 from .._tracing.trace import clear_caches
+
+if TYPE_CHECKING:
+    from .._runtime.devices import Client
+
+_T = TypeVar("_T")
 
 __all__ = [
     "backend_xla_version",
@@ -27,7 +32,7 @@ __all__ = [
 ]
 
 
-def get_backend(platform: Any = None) -> Any:
+def get_backend(platform: str | Client | None = None) -> Client:
     """The client of a platform.
 
     Args:
@@ -81,7 +86,7 @@ def clear_backends() -> None:
     clear_caches()
 
 
-def register_backend_cache(cache: Any, name: str, util: Any = None) -> Any:
+def register_backend_cache(cache: _T, name: str, util: Any = None) -> _T:
     """Registers a cache; `clear_backends` does not clear it.
 
     Args:

@@ -362,7 +362,7 @@ def transformation_with_aux(gen: Any, fun: WrappedFun, *gen_static_args: Any) ->
     return transformation_with_aux2(with_aux, fun, *gen_static_args)()
 
 
-def merge_linear_aux(aux1: Any, aux2: Any) -> Any:
+def merge_linear_aux(aux1: Callable[[], Any], aux2: Callable[[], Any]) -> tuple[bool, Any]:
     """The value of the one of two stores that holds one.
 
     Args:
@@ -402,7 +402,7 @@ def _clear():
 on_clear.append(_clear)
 
 
-def cache(call: Callable[..., Any], *, explain: Callable[[WrappedFun, bool, dict[Any, Any], tuple[Any, ...], float], None] | None = None) -> Any:
+def cache(call: Callable[..., Any], *, explain: Callable[[WrappedFun, bool, dict[Any, Any], tuple[Any, ...], float], None] | None = None) -> Callable[..., Any]:
     """A function of a `WrappedFun` and further arguments that remembers its results, and what the transformations stored, while the wrapped function is alive.
 
     Results are stored separately for each setting that programs depend on.

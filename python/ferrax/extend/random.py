@@ -8,13 +8,17 @@ Invariant: bits are those of `jax.random`; the generators are a closed list.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
 from .. import numpy as jnp, random
 from .._core import bind, primitive
 from .._transforms.vmap import vmap
+
+if TYPE_CHECKING:
+    from .._core import Array
+    from ..typing import ArrayLike
 
 __all__ = [
     "define_prng_impl",
@@ -45,7 +49,7 @@ unsafe_rbg_prng_impl: Any = PRNGImpl("unsafe_rbg", "urbg", (4,))
 threefry2x32_p: Any = primitive("threefry2x32")
 
 
-def define_prng_impl(*, key_shape: Any, seed: Any, split: Any, random_bits: Any, fold_in: Any, name: str = "<unnamed>", tag: str = "?") -> Any:
+def define_prng_impl(*, key_shape: Any, seed: Any, split: Any, random_bits: Any, fold_in: Any, name: str = "<unnamed>", tag: str = "?") -> NoReturn:
     """Refused: the generators are "threefry2x32", "rbg" and "unsafe_rbg".
 
     Args:
@@ -61,7 +65,7 @@ def define_prng_impl(*, key_shape: Any, seed: Any, split: Any, random_bits: Any,
     )
 
 
-def seed_with_impl(impl: Any, seed: Any) -> Any:
+def seed_with_impl(impl: Any, seed: ArrayLike) -> Array:
     """A random key from a seed.
 
     Args:
@@ -74,7 +78,7 @@ def seed_with_impl(impl: Any, seed: Any) -> Any:
     return random.key(seed, impl=getattr(impl, "name", impl))
 
 
-def random_seed(seeds: Any, impl: Any) -> Any:
+def random_seed(seeds: ArrayLike, impl: Any) -> Array:
     """Random keys from seeds.
 
     Args:
@@ -91,7 +95,7 @@ def random_seed(seeds: Any, impl: Any) -> Any:
     return one(seeds)
 
 
-def threefry_2x32(keypair: Any, count: Any) -> Any:
+def threefry_2x32(keypair: ArrayLike, count: ArrayLike) -> Array:
     """The Threefry cipher with two words of 32 bits: the first half of the words is encrypted together with the second.
 
     Args:

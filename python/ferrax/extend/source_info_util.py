@@ -10,10 +10,13 @@ from __future__ import annotations
 import contextlib
 import itertools
 import sys
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._core import exclude_source
 from .._tracing.trace import named_scope
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 __all__ = [
     "NameStack",
@@ -37,7 +40,7 @@ class NameStack(tuple):
 
     __slots__ = ()
 
-    def extend(self, name: Any) -> Any:
+    def extend(self, name: str) -> NameStack:
         """With one more."""
         return NameStack((*self, name))
 
@@ -53,12 +56,12 @@ class SourceInfo(NamedTuple):
     traceback: Any = None
     name_stack: NameStack = NameStack()
 
-    def replace(self, *, traceback: Any = None, name_stack: Any = None) -> Any:
+    def replace(self, *, traceback: Any = None, name_stack: NameStack | None = None) -> SourceInfo:
         """With another line, or other names."""
         return SourceInfo(traceback or self.traceback, self.name_stack if name_stack is None else name_stack)
 
 
-def register_exclusion(path: Any) -> Any:
+def register_exclusion(path: str) -> None:
     """Excludes a file from the source lines that equations and errors name.
 
     Args:
@@ -70,7 +73,7 @@ def register_exclusion(path: Any) -> Any:
     exclude_source(path)
 
 
-def new_name_stack(name: str = "") -> Any:
+def new_name_stack(name: str = "") -> NameStack:
     """Names around operations.
 
     Args:
@@ -82,7 +85,7 @@ def new_name_stack(name: str = "") -> Any:
     return NameStack((name,) if name else ())
 
 
-def new_source_info() -> Any:
+def new_source_info() -> SourceInfo:
     """An unknown source line.
 
     Returns:
@@ -91,7 +94,7 @@ def new_source_info() -> Any:
     return SourceInfo()
 
 
-def current() -> Any:
+def current() -> SourceInfo:
     """The source line of the caller.
 
     Returns:
@@ -100,7 +103,7 @@ def current() -> Any:
     return SourceInfo(sys._getframe(1))
 
 
-def current_name_stack() -> Any:
+def current_name_stack() -> NameStack:
     """The names around operations; always empty, because programs store the names of `jax.named_scope` themselves.
 
     Returns:
@@ -120,7 +123,7 @@ class Frame(NamedTuple):
     end_column: int
 
 
-def user_frames(source_info: Any) -> Any:
+def user_frames(source_info: Any) -> list[Frame]:
     """The places that an equation's `source_info`, a traceback or a frame names, the innermost first: one, or none where none is known."""
     at = getattr(source_info, "traceback", source_info)
     while getattr(at, "tb_next", None) is not None:
@@ -135,12 +138,12 @@ def user_frames(source_info: Any) -> Any:
     return [Frame(at.f_code.co_filename, at.f_code.co_qualname, line, column or 0, end or line, end_column or 0)]
 
 
-def user_frame(source_info: Any) -> Any:
+def user_frame(source_info: Any) -> Frame | None:
     """The innermost location that it contains; None if there is none."""
     return next(iter(user_frames(source_info)), None)
 
 
-def summarize(source_info: Any, num_frames: int = 1) -> Any:
+def summarize(source_info: SourceInfo, num_frames: int = 1) -> str:
     """Source lines as text.
 
     Args:
@@ -154,7 +157,7 @@ def summarize(source_info: Any, num_frames: int = 1) -> Any:
 
 
 @contextlib.contextmanager
-def user_context(tb: Any = None, *, name_stack: Any = None) -> Any:
+def user_context(tb: Any = None, *, name_stack: NameStack | None = None) -> Iterator[None]:
     """A context manager without effect: equations that are traced inside have their own source lines.
 
     Args:
@@ -167,7 +170,7 @@ def user_context(tb: Any = None, *, name_stack: Any = None) -> Any:
     yield
 
 
-def extend_name_stack(name: Any) -> Any:
+def extend_name_stack(name: str) -> named_scope:
     """A context manager that adds a name to the equations traced inside, as `jax.named_scope` does.
 
     Args:
@@ -183,7 +186,7 @@ transform_name_stack = extend_name_stack
 
 
 @contextlib.contextmanager
-def reset_name_stack() -> Any:
+def reset_name_stack() -> Iterator[NameStack]:
     """A context manager without effect: the equations traced inside have the names around it.
 
     Yields:
@@ -193,7 +196,7 @@ def reset_name_stack() -> Any:
 
 
 @contextlib.contextmanager
-def set_name_stack(name_stack: Any) -> Any:
+def set_name_stack(name_stack: NameStack) -> Iterator[NameStack]:
     """A context manager that adds names to the equations traced inside.
 
     Args:

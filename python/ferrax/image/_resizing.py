@@ -12,7 +12,7 @@ import enum
 import math
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,10 @@ from .. import lax, numpy as jnp
 from .._base.dtypes import is_complex, to_inexact, to_real
 from .._base.shapes import canonicalize_axis
 from ..numpy._support.arguments import as_array, jitted
+
+if TYPE_CHECKING:
+    from .._core import Array
+    from ..typing import ArrayLike
 
 
 class ResizeMethod(enum.Enum):
@@ -150,7 +154,7 @@ def _checked(x, shape, method):
     return shape, method if isinstance(method, ResizeMethod) else ResizeMethod.from_string(method)
 
 
-def resize(image: Any, shape: Sequence[int], method: str | ResizeMethod, antialias: bool = True, precision: Any = lax.Precision.HIGHEST) -> Any:
+def resize(image: ArrayLike, shape: Sequence[int], method: str | ResizeMethod, antialias: bool = True, precision: Any = lax.Precision.HIGHEST) -> Array:
     """The image at another size.
 
     Args:
@@ -181,15 +185,15 @@ def resize(image: Any, shape: Sequence[int], method: str | ResizeMethod, antiali
 
 
 def scale_and_translate(
-    image: Any,
+    image: ArrayLike,
     shape: Sequence[int],
     spatial_dims: Sequence[int],
-    scale: Any,
-    translation: Any,
+    scale: ArrayLike,
+    translation: ArrayLike,
     method: str | ResizeMethod,
     antialias: bool = True,
     precision: Any = lax.Precision.HIGHEST,
-) -> Any:
+) -> Array:
     """The image scaled and translated: position u of the input is at `u scale + translation` of the output. Differentiable in all of these.
 
     Args:

@@ -144,7 +144,7 @@ class TypedNdArray:
         return self.val.size
 
     @property
-    def aval(self) -> Any:
+    def aval(self) -> _core.ShapedArray:
         """The type."""
         return _core.ShapedArray(self.val.shape, self.val.dtype, weak_type=self.weak_type)
 

@@ -8,7 +8,7 @@ of the same kind; derivatives by the residuals are those of the first function.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from .. import _core
 from .._base.tracebacks import api_boundary
@@ -21,9 +21,11 @@ from . import ad, batching
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+_T = TypeVar("_T")
+
 
 @api_boundary
-def linear_call(fun: Callable[..., Any], fun_transpose: Callable[..., Any], residual_args: Any, linear_args: Any) -> Any:
+def linear_call(fun: Callable[..., _T], fun_transpose: Callable[..., Any], residual_args: Any, linear_args: Any) -> _T:
     """Calls `fun(residual_args, linear_args)`, linear in the latter, with a custom transpose.
 
     Args:

@@ -9,7 +9,7 @@ Invariant: the key of a rule is its primitive, in `primitive_jvps` (`rule(primal
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from .. import _core
 from .._core import primitive
@@ -19,7 +19,12 @@ from .._trees.flat import zeros
 from ._kinds import JVPTrace
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from .._core import Array, ShapedArray
+    from ..extend.core import Primitive
+    from ..extend.linear_util import WrappedFun
+    from ..typing import ArrayLike
 
 __all__ = [
     "JVPTrace",
@@ -64,7 +69,7 @@ class Zero:
         self.aval = aval
 
     @staticmethod
-    def from_primal_value(val: Any) -> Any:
+    def from_primal_value(val: Any) -> Zero:
         """The zero of a value's tangent type."""
         return Zero(_core.get_aval(val))
 
@@ -82,7 +87,7 @@ class UndefinedPrimal:
         return f"UndefinedPrimal({self.aval})"
 
 
-def is_undefined_primal(x: Any) -> Any:
+def is_undefined_primal(x: Any) -> bool:
     """Whether a transpose rule must return a cotangent for an input.
 
     Args:
@@ -106,7 +111,7 @@ def zeros_like_aval(aval: ShapedArray) -> Array:
     return zeros(aval)
 
 
-def instantiate_zeros(tangent: Any) -> Any:
+def instantiate_zeros(tangent: Array | Zero) -> Array:
     """A tangent as an array.
 
     Args:
@@ -118,7 +123,7 @@ def instantiate_zeros(tangent: Any) -> Any:
     return zeros(tangent.aval) if type(tangent) is Zero else tangent
 
 
-def add_tangents(x: Any, y: Any) -> Any:
+def add_tangents(x: Array | Zero, y: Array | Zero) -> Array | Zero:
     """The sum of two tangents, either of which may be a symbolic zero.
 
     Args:
@@ -132,7 +137,7 @@ def add_tangents(x: Any, y: Any) -> Any:
     return x if type(y) is Zero else _core.elementwise("add", x, y)
 
 
-def get_primitive_transpose(p: Any) -> Any:
+def get_primitive_transpose(p: Primitive) -> Callable[..., Any]:
     """The transpose rule of a primitive.
 
     Args:
@@ -149,7 +154,7 @@ def get_primitive_transpose(p: Any) -> Any:
     return primitive_transposes[p]
 
 
-def defjvp(primitive: Any, *jvprules: Any) -> Any:
+def defjvp(primitive: Primitive, *jvprules: Callable[..., Any] | None) -> None:
     """Gives a primitive of one result its forward derivative, as a sum over its inputs.
 
     Args:
@@ -162,7 +167,7 @@ def defjvp(primitive: Any, *jvprules: Any) -> Any:
     defjvp2(primitive, *[rule and (lambda t, ans, *primals, _rule=rule, **params: _rule(t, *primals, **params)) for rule in jvprules])
 
 
-def defjvp2(primitive: Any, *jvprules: Any) -> Any:
+def defjvp2(primitive: Primitive, *jvprules: Callable[..., Any] | None) -> None:
     """Gives a primitive of one result its forward derivative, by rules that also take the result.
 
     Args:
@@ -184,7 +189,7 @@ def defjvp2(primitive: Any, *jvprules: Any) -> Any:
     primitive_jvps[primitive] = standard_jvp
 
 
-def deflinear(primitive: Any, transpose_rule: Any) -> Any:
+def deflinear(primitive: Primitive, transpose_rule: Callable[..., Any]) -> None:
     """Declares a primitive linear in all inputs: its derivative, and its transpose by the given rule.
 
     Args:
@@ -197,7 +202,7 @@ def deflinear(primitive: Any, transpose_rule: Any) -> Any:
     deflinear2(primitive, lambda ct, *_, **params: transpose_rule(ct, **params))
 
 
-def deflinear2(primitive: Any, transpose_rule: Any) -> Any:
+def deflinear2(primitive: Primitive, transpose_rule: Callable[..., Any]) -> None:
     """Declares a primitive linear in all inputs, by a rule that also takes the inputs.
 
     Args:
@@ -226,7 +231,7 @@ def deflinear2(primitive: Any, transpose_rule: Any) -> Any:
     primitive_transposes[primitive] = transpose
 
 
-def defbilinear(prim: Any, lhs_rule: Any, rhs_rule: Any) -> Any:
+def defbilinear(prim: Primitive, lhs_rule: Callable[..., Any], rhs_rule: Callable[..., Any]) -> None:
     """Declares a primitive linear in each of its two inputs: its derivative, and its transpose by the given rules.
 
     Args:
@@ -251,7 +256,7 @@ def defbilinear(prim: Any, lhs_rule: Any, rhs_rule: Any) -> Any:
 add_jaxvals_p: Any = primitive("add_any")
 
 
-def add_jaxvals(x: Any, y: Any) -> Any:
+def add_jaxvals(x: ArrayLike, y: ArrayLike) -> Array:
     """The sum of two tangents or cotangents.
 
     Args:
@@ -263,7 +268,21 @@ def add_jaxvals(x: Any, y: Any) -> Any:
     return add_jaxvals_p.bind(x, y)
 
 
-def jvp(fun: Any, has_aux: bool = False, instantiate: Any = True, transform_stack: bool = True) -> Any:
+@overload
+def jvp(fun: Any, has_aux: Literal[False] = False, instantiate: Any = True, transform_stack: bool = True) -> WrappedFun: ...
+
+
+@overload
+def jvp(fun: Any, has_aux: Literal[True], instantiate: Any = True, transform_stack: bool = True) -> tuple[WrappedFun, Callable[[], Any]]: ...
+
+
+@overload
+def jvp(fun: Any, has_aux: bool = False, instantiate: Any = True, transform_stack: bool = True) -> WrappedFun | tuple[WrappedFun, Callable[[], Any]]: ...
+
+
+def jvp(
+    fun: WrappedFun, has_aux: bool = False, instantiate: bool | Sequence[bool] = True, transform_stack: bool = True
+) -> WrappedFun | tuple[WrappedFun, Callable[[], Any]]:
     """The forward derivative of a `WrappedFun` of leaves.
 
     Args:
@@ -295,7 +314,7 @@ def jvp(fun: Any, has_aux: bool = False, instantiate: Any = True, transform_stac
     return (wrapped, aux) if has_aux else wrapped
 
 
-def linearize(traceable: Any, *primals: Any, has_aux: bool = False) -> Any:
+def linearize(traceable: WrappedFun, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """The results of a `WrappedFun` of leaves, and its derivative at a point as a linear function.
 
     Args:

@@ -8,7 +8,7 @@ primitive has multiple results); `not_mapped` (None) is the dim of an argument w
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _core
 from .._base.flags import refused
@@ -22,6 +22,10 @@ from .._tracing.vmappable import (
     unregister_vmappable,
     vmappables as vmappables,
 )
+
+if TYPE_CHECKING:
+    from .._core import Array
+    from ..extend.core import Primitive
 
 __all__ = [
     "AxisData",
@@ -66,7 +70,7 @@ class _AxisRules:
 axis_primitive_batchers: Any = _AxisRules()
 
 
-def moveaxis(x: Any, source: Any, destination: Any) -> Any:
+def moveaxis(x: Array, source: int, destination: int) -> Array:
     """`x` with one axis moved."""
     rank = x.ndim
     source, destination = source % rank, destination % rank
@@ -77,7 +81,7 @@ def moveaxis(x: Any, source: Any, destination: Any) -> Any:
     return _core.bind("transpose", x, permutation=tuple(order))
 
 
-def broadcast(x: Any, sz: Any, axis: Any, mesh_axis: Any = None) -> Any:
+def broadcast(x: Array, sz: int, axis: int, mesh_axis: Any = None) -> Array:
     """An array repeated along a new axis.
 
     Args:
@@ -100,7 +104,7 @@ def broadcast(x: Any, sz: Any, axis: Any, mesh_axis: Any = None) -> Any:
     return _core.bind("broadcast_in_dim", x, shape=tuple(shape), broadcast_dimensions=dims, sharding=None)
 
 
-def bdim_at_front(x: Any, bdim: Any, size: Any, mesh_axis: Any = None) -> Any:
+def bdim_at_front(x: Array, bdim: Any, size: int, mesh_axis: Any = None) -> Array:
     """An array with its batch axis in front.
 
     Args:
@@ -115,7 +119,7 @@ def bdim_at_front(x: Any, bdim: Any, size: Any, mesh_axis: Any = None) -> Any:
     return broadcast(x, size, 0, mesh_axis) if bdim is not_mapped else moveaxis(x, bdim, 0)
 
 
-def defvectorized(prim: Any) -> Any:
+def defvectorized(prim: Primitive) -> None:
     """Gives a primitive the batching rule of elementwise operations: all inputs have one shape, and the batch axis stays where it is.
 
     Args:
@@ -135,7 +139,7 @@ def defvectorized(prim: Any) -> Any:
     primitive_batchers[prim] = rule
 
 
-def defbroadcasting(prim: Any) -> Any:
+def defbroadcasting(prim: Primitive) -> None:
     """Gives a primitive the batching rule of elementwise operations whose inputs broadcast along axes of size 1.
 
     Args:
@@ -160,7 +164,7 @@ def defbroadcasting(prim: Any) -> Any:
     primitive_batchers[prim] = rule
 
 
-def defreducer(prim: Any) -> Any:
+def defreducer(prim: Primitive) -> None:
     """Gives a primitive of one input the batching rule of reductions over the axes that its parameter `axes` lists.
 
     Args:

@@ -9,7 +9,7 @@ Invariant: programs are objects of the extension; no function changes one in pla
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from .. import _core
 from .._core import Literal
@@ -110,12 +110,12 @@ class PartialVal(NamedTuple):
     value: Any
 
     @classmethod
-    def known(cls, const: Any) -> Any:
+    def known(cls, const: Any) -> Self:
         """Of a value."""
         return cls(None, const)
 
     @classmethod
-    def unknown(cls, aval: ShapedArray) -> Any:
+    def unknown(cls, aval: ShapedArray) -> Self:
         """Of a type."""
         return cls(aval, None)
 
@@ -123,7 +123,7 @@ class PartialVal(NamedTuple):
         """Whether the value is known."""
         return self.aval is None
 
-    def get_known(self) -> Any:
+    def get_known(self) -> Any | None:
         """The value, or None."""
         return self.value if self.is_known() else None
 

@@ -7,9 +7,12 @@ Invariant: the mesh is that of `set_mesh` or `with mesh:`; an empty mesh outside
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ..sharding import NamedSharding, PartitionSpec, get_mesh
+
+if TYPE_CHECKING:
+    from .._runtime.mesh import Mesh
 
 __all__ = ["Index", "MeshAxisName", "NamedSharding", "PartitionSpec", "ResourceEnv", "global_result_handlers", "thread_resources"]
 
@@ -22,7 +25,7 @@ class ResourceEnv:
     """The mesh in use."""
 
     @property
-    def physical_mesh(self) -> Any:
+    def physical_mesh(self) -> Mesh:
         """The mesh; an empty mesh if none is set."""
         return get_mesh()
 

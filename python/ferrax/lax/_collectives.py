@@ -10,7 +10,7 @@ partition the axis raise ValueError. Primitives that move slices act along one a
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -30,8 +30,12 @@ from ._shaping import broadcast_in_dim, concatenate, expand_dims, reshape, squee
 from ._slicing import dynamic_index_in_dim, dynamic_slice_in_dim, index_in_dim
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable, Sequence
+
     from .._core import Array
     from ..typing import ArrayLike
+
+_T = TypeVar("_T")
 
 
 def _of_group(v, names, groups):
@@ -74,7 +78,7 @@ def _reduce(primitive, reducer, x, axis_name, groups):
     return tree_map(emit, x)
 
 
-def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
+def psum(x: _T, axis_name: Hashable | Sequence[Hashable], *, axis_index_groups: Sequence[Sequence[int]] | None = None) -> _T:
     """Sum of x over the named axis, everywhere. A Python number is multiplied by the axis size without an equation.
 
     Args:
@@ -106,7 +110,7 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     return tree_map(sum_of, x)
 
 
-def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
+def pmean(x: _T, axis_name: Hashable | Sequence[Hashable], *, axis_index_groups: Sequence[Sequence[int]] | None = None) -> _T:
     """Mean of x over the named axis, at every position.
 
     Args:
@@ -129,7 +133,7 @@ def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     return tree_map(lambda v: v / n, psum(x, axis_name, axis_index_groups=axis_index_groups))
 
 
-def pmax(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
+def pmax(x: _T, axis_name: Hashable | Sequence[Hashable], *, axis_index_groups: Sequence[Sequence[int]] | None = None) -> _T:
     """Maximum of x over the named axis, everywhere.
 
     Args:
@@ -149,7 +153,7 @@ def pmax(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     return _reduce("pmax", "reduce_max", x, axis_name, axis_index_groups)
 
 
-def pmin(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
+def pmin(x: _T, axis_name: Hashable | Sequence[Hashable], *, axis_index_groups: Sequence[Sequence[int]] | None = None) -> _T:
     """Minimum of x over the named axis, everywhere.
 
     Args:
@@ -169,7 +173,7 @@ def pmin(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     return _reduce("pmin", "reduce_min", x, axis_name, axis_index_groups)
 
 
-def ppermute(x: Any, axis_name: Any, perm: Any) -> Any:
+def ppermute(x: _T, axis_name: Hashable | Sequence[Hashable], perm: Sequence[tuple[int, int]]) -> _T:
     """x sent along (source, destination) pairs; positions without a source get zeros.
 
     Args:
@@ -207,7 +211,7 @@ def ppermute(x: Any, axis_name: Any, perm: Any) -> Any:
     return tree_map(emit, x)
 
 
-def pshuffle(x: Any, axis_name: Any, perm: Any) -> Any:
+def pshuffle(x: _T, axis_name: Hashable | Sequence[Hashable], perm: Sequence[int]) -> _T:
     """x permuted: position i gets x from position perm[i].
 
     Args:
@@ -229,7 +233,15 @@ def pshuffle(x: Any, axis_name: Any, perm: Any) -> Any:
     return ppermute(x, axis_name, [(source, i) for i, source in enumerate(perm)])
 
 
-def all_gather(x: Any, axis_name: Any, *, axis_index_groups: Any = None, axis: int = 0, tiled: bool = False, to: str = "varying") -> Any:
+def all_gather(
+    x: _T,
+    axis_name: Hashable | Sequence[Hashable],
+    *,
+    axis_index_groups: Sequence[Sequence[int]] | None = None,
+    axis: int = 0,
+    tiled: bool = False,
+    to: str = "varying",
+) -> _T:
     """x from all positions, stacked along a new axis `axis`, or joined along it if `tiled`.
 
     Args:
@@ -283,7 +295,14 @@ def all_gather(x: Any, axis_name: Any, *, axis_index_groups: Any = None, axis: i
     return tree_map(emit, x)
 
 
-def psum_scatter(x: Any, axis_name: Any, *, scatter_dimension: int = 0, axis_index_groups: Any = None, tiled: bool = False) -> Any:
+def psum_scatter(
+    x: _T,
+    axis_name: Hashable | Sequence[Hashable],
+    *,
+    scatter_dimension: int = 0,
+    axis_index_groups: Sequence[Sequence[int]] | None = None,
+    tiled: bool = False,
+) -> _T:
     """`psum` after which each position keeps only its own slice along `scatter_dimension`.
 
     Args:
@@ -335,7 +354,15 @@ def psum_scatter(x: Any, axis_name: Any, *, scatter_dimension: int = 0, axis_ind
     return tree_map(emit, x)
 
 
-def all_to_all(x: Any, axis_name: Any, split_axis: Any, concat_axis: Any, *, axis_index_groups: Any = None, tiled: bool = False) -> Any:
+def all_to_all(
+    x: _T,
+    axis_name: Hashable | Sequence[Hashable],
+    split_axis: int,
+    concat_axis: int,
+    *,
+    axis_index_groups: Sequence[Sequence[int]] | None = None,
+    tiled: bool = False,
+) -> _T:
     """x cut along `split_axis`, piece j sent to position j, the received pieces joined along `concat_axis`.
 
     Unless `tiled`, the split axis has the named axis's size and is removed, and the result has a new axis `concat_axis`.
@@ -455,7 +482,7 @@ def ragged_all_to_all(
     return select(here, rows, output)
 
 
-def pswapaxes(x: Any, axis_name: Any, axis: Any, *, axis_index_groups: Any = None) -> Any:
+def pswapaxes(x: _T, axis_name: Hashable | Sequence[Hashable], axis: int, *, axis_index_groups: Sequence[Sequence[int]] | None = None) -> _T:
     """Swaps the named axis with the axis `axis` of x, of the same size.
 
     Args:
@@ -477,7 +504,7 @@ def pswapaxes(x: Any, axis_name: Any, axis: Any, *, axis_index_groups: Any = Non
     return all_to_all(x, axis_name, axis, axis, axis_index_groups=axis_index_groups)
 
 
-def pbroadcast(x: Any, axis_name: Any, source: Any) -> Any:
+def pbroadcast(x: _T, axis_name: Hashable | Sequence[Hashable], source: int) -> _T:
     """x of position `source`, everywhere along the named axis.
 
     Args:
@@ -503,7 +530,7 @@ def pbroadcast(x: Any, axis_name: Any, source: Any) -> Any:
 _CASTS = {("invarying", "reduced"): "preduced", ("varying", "unreduced"): "vary_unreduced_cast_p", ("reduced", "varying"): "reduced_vary_cast_p"}
 
 
-def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
+def pcast(x: _T, axis_name: Hashable | Sequence[Hashable], *, to: str) -> _T:
     """Casts x to a type with another state along the named axes of a `shard_map`.
 
     An invarying value (the same at all positions) can be cast to "varying", whose transpose is `psum`, or to "reduced", whose derivative is left as terms. A varying

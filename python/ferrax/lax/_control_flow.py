@@ -9,7 +9,7 @@ Invariant: each emits one `cond`, `while` or `scan` equation whose bodies are pr
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 
@@ -38,6 +38,9 @@ from ._bodies import (
     why_differ,
 )
 from ._creation import convert_element_type
+
+if TYPE_CHECKING:
+    from ..typing import ArrayLike
 
 _T = TypeVar("_T")
 
@@ -165,8 +168,16 @@ def _operands(operands, operand):
     return (operand,)
 
 
+@overload
+def cond(pred: ArrayLike, true_fun: Callable[..., _T], false_fun: Callable[..., Any], *operands: Any, operand: Any = ..., linear: Any = None) -> _T: ...
+
+
+@overload
+def cond(pred: ArrayLike, true_operand: Any, true_fun: Callable[..., _T], false_operand: Any, false_fun: Callable[..., Any], /) -> _T: ...
+
+
 @api_boundary
-def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any, operand: Any = _absent, linear: Any = None) -> Any:
+def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any, operand: Any = _absent, linear: Any = None) -> _T:
     """true_fun(*operands) if pred else false_fun(*operands), with `pred` known only when the program runs.
 
     Under `vmap` with a batched `pred` both branches run and the result is selected.
@@ -219,7 +230,7 @@ def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any],
 
 
 @api_boundary
-def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, operand: Any = _absent) -> Any:
+def switch(index: ArrayLike, branches: Sequence[Callable[..., _T]], *operands: Any, operand: Any = _absent) -> _T:
     """branches[index](*operands), with `index` known only when the program runs.
 
     Args:

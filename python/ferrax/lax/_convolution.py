@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ._parameters import Precision
 
 
-def conv_general_permutations(dimension_numbers: Any) -> Any:
+def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
     """The permutations of axes to (N, C, spatial), (O, I, spatial), (N, C, spatial).
 
     Args:
@@ -101,7 +101,9 @@ def _check_spatial(name, window, **lists):
     check_lengths(ValueError, name + " window and {what} must have the same number of dimensions, but got {n} and {k}", window, **lists)
 
 
-def conv_shape_tuple(lhs_shape: Any, rhs_shape: Any, strides: Any, pads: Any, batch_group_count: int = 1) -> Any:
+def conv_shape_tuple(
+    lhs_shape: Sequence[int], rhs_shape: Sequence[int], strides: Sequence[int], pads: str | Sequence[tuple[int, int]], batch_group_count: int = 1
+) -> tuple[int, ...]:
     """Shape of a convolution in (N, C, spatial) order.
 
     Args:
@@ -122,7 +124,13 @@ def conv_shape_tuple(lhs_shape: Any, rhs_shape: Any, strides: Any, pads: Any, ba
     return (lhs_shape[0] // batch_group_count, rhs_shape[0], *spatial)
 
 
-def conv_general_shape_tuple(lhs_shape: Any, rhs_shape: Any, window_strides: Any, padding: Any, dimension_numbers: Any) -> Any:
+def conv_general_shape_tuple(
+    lhs_shape: Sequence[int],
+    rhs_shape: Sequence[int],
+    window_strides: Sequence[int],
+    padding: str | Sequence[tuple[int, int]],
+    dimension_numbers: Sequence[str],
+) -> tuple[int, ...]:
     """Shape of a convolution whose axis orders are the strings `dimension_numbers`.
 
     Args:
@@ -142,7 +150,13 @@ def conv_general_shape_tuple(lhs_shape: Any, rhs_shape: Any, window_strides: Any
     return tuple([out[i] for i in np.argsort(out_perm)])
 
 
-def conv_transpose_shape_tuple(lhs_shape: Any, rhs_shape: Any, window_strides: Any, padding: Any, dimension_numbers: Any) -> Any:
+def conv_transpose_shape_tuple(
+    lhs_shape: Sequence[int],
+    rhs_shape: Sequence[int],
+    window_strides: Sequence[int],
+    padding: str | Sequence[tuple[int, int]],
+    dimension_numbers: Sequence[str],
+) -> tuple[int, ...]:
     """Shape of a transposed convolution whose axis orders are the strings `dimension_numbers`.
 
     Args:

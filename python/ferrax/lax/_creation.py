@@ -220,7 +220,7 @@ def full_like(x: Any, fill_value: ArrayLike, dtype: DTypeLike | None = None, sha
     return beside(out, x) if sharding is None else out
 
 
-def zeros_like_array(x: Any) -> Any:
+def zeros_like_array(x: ArrayLike) -> Array:
     """Zeros of x's shape and dtype.
 
     Args:
@@ -235,7 +235,7 @@ def zeros_like_array(x: Any) -> Any:
     return full_like(x, 0)
 
 
-def empty(shape: Any, dtype: DTypeLike, *, out_sharding: NamedSharding | PartitionSpec | None = None) -> Any:
+def empty(shape: Any, dtype: DTypeLike, *, out_sharding: NamedSharding | PartitionSpec | None = None) -> Array:
     """An array of `shape` and `dtype` with unspecified contents (they are zeros).
 
     Args:
@@ -300,7 +300,7 @@ def broadcasted_iota(dtype: DTypeLike, shape: Sequence[int], dimension: int, *, 
     return bind("iota", dtype=requested("broadcasted_iota", dtype), shape=shape, dimension=dimension)
 
 
-def shape_as_value(shape: Sequence[int]) -> Any:
+def shape_as_value(shape: Sequence[int]) -> np.ndarray | Array:
     """The shape as a vector of numpy's, of dtype int32; of no dimensions, an array without elements.
 
     Args:

@@ -9,7 +9,7 @@ Invariant: `stop_gradient` and `optimization_barrier` are the identity on values
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Literal, ParamSpec, TypeVar, overload
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from ..tree_util import tree_map
 from ._bodies import Body, as_array, aval_of
 from ._creation import full_like
 
+_P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 tree_flatten, tree_unflatten = _core.tree_flatten, _core.tree_unflatten
@@ -76,14 +77,34 @@ def optimization_barrier(operand: _T, /) -> _T:
     return tree_unflatten(tree, list(out) if isinstance(out, (tuple, list)) else [out])
 
 
+@overload
+def custom_root(
+    f: Callable[..., Any],
+    initial_guess: _T,
+    solve: Callable[[Callable[..., Any], Any], Any],
+    tangent_solve: Callable[[Callable[..., Any], Any], Any],
+    has_aux: Literal[False] = False,
+) -> _T: ...
+
+
+@overload
+def custom_root(
+    f: Callable[..., Any],
+    initial_guess: _T,
+    solve: Callable[[Callable[..., Any], Any], Any],
+    tangent_solve: Callable[[Callable[..., Any], Any], Any],
+    has_aux: Literal[True],
+) -> tuple[_T, Any]: ...
+
+
 @api_boundary
 def custom_root(
     f: Callable[..., Any],
-    initial_guess: Any,
+    initial_guess: _T,
     solve: Callable[[Callable[..., Any], Any], Any],
     tangent_solve: Callable[[Callable[..., Any], Any], Any],
     has_aux: bool = False,
-) -> Any:
+) -> _T | tuple[_T, Any]:
     """A root of f, found by solve(f, initial_guess), differentiated by the implicit function theorem. Differentiable in the values that f captures.
 
     Args:
@@ -153,15 +174,38 @@ def custom_root(
     return (root, tree_unflatten(aux_tree, outs[len(guess) :])) if has_aux else root
 
 
+@overload
+def custom_linear_solve(
+    matvec: Callable[..., Any],
+    b: _T,
+    solve: Callable[[Callable[..., Any], Any], Any],
+    transpose_solve: Callable[[Callable[..., Any], Any], Any] | None = None,
+    symmetric: bool = False,
+    has_aux: Literal[False] = False,
+) -> _T: ...
+
+
+@overload
+def custom_linear_solve(
+    matvec: Callable[..., Any],
+    b: _T,
+    solve: Callable[[Callable[..., Any], Any], Any],
+    transpose_solve: Callable[[Callable[..., Any], Any], Any] | None = None,
+    symmetric: bool = False,
+    *,
+    has_aux: Literal[True],
+) -> tuple[_T, Any]: ...
+
+
 @api_boundary
 def custom_linear_solve(
     matvec: Callable[..., Any],
-    b: Any,
+    b: _T,
     solve: Callable[[Callable[..., Any], Any], Any],
     transpose_solve: Callable[[Callable[..., Any], Any], Any] | None = None,
     symmetric: bool = False,
     has_aux: bool = False,
-) -> Any:
+) -> _T | tuple[_T, Any]:
     """The solution x of matvec(x) = b by solve(matvec, b), differentiated as a linear solve.
 
     Args:
@@ -248,7 +292,7 @@ def _check_solver(name, body, tree, b, has_aux=False):
 
 
 @api_boundary
-def platform_dependent(*args: Any, default: Callable[..., Any] | None = None, **per_platform: Callable[..., Any]) -> Any:
+def platform_dependent(*args: Any, default: Callable[..., _T] | None = None, **per_platform: Callable[..., _T]) -> _T:
     """per_platform[p](*args) for the platform p the program is compiled for, else default(*args).
 
     Args:
@@ -285,7 +329,7 @@ def platform_dependent(*args: Any, default: Callable[..., Any] | None = None, **
     return default(*args)
 
 
-def composite(decomposition: Callable[..., Any], name: str, version: int = 0) -> Any:
+def composite(decomposition: Callable[_P, _T], name: str, version: int = 0) -> Callable[_P, _T]:
     """`decomposition`, to be known by `name` to compilers that have their own implementation of it; ours inlines it.
 
     Args:
@@ -413,7 +457,7 @@ def _of_devices(v, place):
     return place.update(mesh=mesh)
 
 
-def with_sharding_constraint(x: Any, shardings: Any) -> Any:
+def with_sharding_constraint(x: _T, shardings: Any) -> _T:
     """x laid out by shardings.
 
     Args:

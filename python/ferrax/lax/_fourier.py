@@ -10,12 +10,16 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from .. import _core
 from .._base.dtypes import is_complex, to_complex, to_inexact
 from .._core import bind
 from ._parameters import FftType
+
+if TYPE_CHECKING:
+    from .._core import Array
+    from ..typing import ArrayLike
 
 
 def _kind(fft_type) -> FftType:
@@ -29,7 +33,7 @@ def _kind(fft_type) -> FftType:
     raise TypeError(f"Unknown FFT type value '{fft_type}'")
 
 
-def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Any:
+def fft(x: ArrayLike, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Array:
     """The discrete Fourier transform along the last `len(fft_lengths)` axes, up to three: `sum_j x[j] exp(-2 pi i jk / n)` along each.
 
     IFFT and IRFFT divide by the product of the lengths.

@@ -261,8 +261,8 @@ def scaled_dot(
     lhs_scale: Array | None = None,
     rhs_scale: Array | None = None,
     dimension_numbers: tuple[tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]] | None = None,
-    preferred_element_type: Any = None,
-) -> Any:
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
     """The product of lhs and rhs with a scale for each block along the contracted axis; computed in float32.
 
     Args:

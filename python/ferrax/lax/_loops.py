@@ -259,7 +259,7 @@ def _rows(x, start, limit):
 
 
 @api_boundary
-def map(f: Any, xs: Any, *, batch_size: int | None = None) -> Any:
+def map(f: Callable[[Any], _Y], xs: Any, *, batch_size: int | None = None) -> _Y:
     """f applied to each slice of xs along the leading axis, one after another.
 
     Args:
@@ -317,7 +317,7 @@ def _interleave(a, b, axis):
 
 
 @api_boundary
-def associative_scan(fn: Callable[..., Any], elems: Any, reverse: bool = False, axis: int = 0) -> Any:
+def associative_scan(fn: Callable[[Any, Any], Any], elems: _T, reverse: bool = False, axis: int = 0) -> _T:
     """All prefixes of elems combined by an associative function, in logarithmic depth.
 
     Args:

@@ -78,7 +78,7 @@ class GatherScatterMode(enum.IntEnum):
     ONE_HOT = 4
 
     @staticmethod
-    def from_any(s: Any) -> Any:
+    def from_any(s: str | GatherScatterMode | None) -> GatherScatterMode:
         """The mode that a string names.
 
         Args:

@@ -21,20 +21,23 @@ from .._sharding.parts import reshard
 from ._parameters import RandomAlgorithm
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .._core import Array
     from ..sharding import NamedSharding, PartitionSpec
-    from ..typing import DTypeLike
+    from ..typing import ArrayLike, DTypeLike
 
 _U32, _U64 = np.dtype(np.uint32), np.dtype(np.uint64)
 
 
 def rng_bit_generator(
-    key: Any,
-    shape: Any,
+    key: ArrayLike,
+    shape: Sequence[int],
     dtype: DTypeLike = np.uint32,
     algorithm: Any = RandomAlgorithm.RNG_DEFAULT,
     *,
     out_sharding: NamedSharding | PartitionSpec | None = None,
-) -> Any:
+) -> tuple[Array, Array]:
     """The next state and random bits. Under `vmap` all lanes draw from the first lane's state.
 
     Args:
@@ -65,7 +68,7 @@ def rng_bit_generator(
     return tuple(bind("rng_bit_generator", key, shape=canonicalize_shape(shape), dtype=dtype, algorithm=algorithm))
 
 
-def rng_uniform(a: Any, b: Any, shape: Any) -> Any:
+def rng_uniform(a: ArrayLike, b: ArrayLike, shape: Sequence[int]) -> Array:
     """Numbers from [a, b), others at every call: the host draws them.
 
     Args:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import ml_dtypes
 import numpy as np
@@ -262,6 +262,26 @@ def _named_monoid(init, computation):
         named += [(_comparisons.bitwise_or, reduce_or, 0), (_comparisons.bitwise_xor, reduce_xor, 0)]
         named += [(_comparisons.bitwise_and, reduce_and, np.array(-1).astype(dtype))]
     return next((monoid for f, monoid, identity in named if computation is f and _is_scalar(init, identity)), None)
+
+
+@overload
+def reduce(
+    operands: ArrayLike,
+    init_values: Any,
+    computation: Callable[[Any, Any], Any],
+    dimensions: Sequence[int],
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array: ...
+
+
+@overload
+def reduce(
+    operands: Any,
+    init_values: Any,
+    computation: Callable[[Any, Any], Any],
+    dimensions: Sequence[int],
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Any: ...
 
 
 @api_boundary

@@ -8,7 +8,7 @@ Invariant: no promotion, and broadcasting as in `_arithmetic`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .._core import bind
 
@@ -251,7 +251,7 @@ def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     return bind("regularized_incomplete_beta", a, b, x)
 
 
-def random_gamma_grad(*args: Any) -> Any:
+def random_gamma_grad(*args: ArrayLike) -> Array:
     """Derivative of a sample x of Gamma(a) with respect to a.
 
     Args:

@@ -9,10 +9,15 @@ Invariant: a token is a pytree whose leaves are the values sent with it. It orde
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 from ..tree_util import register_pytree_node, tree_leaves, tree_map, tree_structure
 from ._collectives import ppermute
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from ..typing import ArrayLike
 
 __all__ = ["Token", "after_all", "create_token", "precv", "psend"]
 
@@ -45,7 +50,7 @@ def _path(axis_name, perm):
     return names, tuple((int(a), int(b)) for a, b in perm)
 
 
-def create_token(_: Any = None) -> Any:
+def create_token(_: Any = None) -> Token:
     """A token without values. The argument is not read.
 
     Returns:
@@ -57,7 +62,7 @@ def create_token(_: Any = None) -> Any:
     return Token()
 
 
-def after_all(*operands: Any) -> Any:
+def after_all(*operands: Token) -> Token:
     """A token with the values of all tokens `operands`.
 
     Args:
@@ -75,7 +80,15 @@ def after_all(*operands: Any) -> Any:
     return Token()
 
 
-def psend(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
+@overload
+def psend(x: ArrayLike, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Token: ...
+
+
+@overload
+def psend(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any: ...
+
+
+def psend(x: Any, axis_name: Hashable | Sequence[Hashable], perm: Sequence[tuple[int, int]]) -> Any:
     """Sends arrays along pairs of positions of the named axis.
 
     Args:
@@ -93,7 +106,7 @@ def psend(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
     return tree_map(lambda leaf: Token(ppermute(leaf, axis_name, perm), path), x)
 
 
-def precv(token: Any, out_shape: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
+def precv(token: Any, out_shape: Any, axis_name: Hashable | Sequence[Hashable], perm: Sequence[tuple[int, int]]) -> Any:
     """The array sent with a token, as `ppermute` returns it: zeros at positions without a source.
 
     Args:

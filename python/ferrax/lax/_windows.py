@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -20,6 +20,10 @@ from .._base.tracebacks import api_boundary
 from .._core import bind
 from ._creation import convert_element_type
 from ._reductions import _named_monoid, reduce_max, reduce_min, reduce_sum
+
+if TYPE_CHECKING:
+    from .._core import Array
+    from ..typing import ArrayLike
 
 
 def check_positive(error, name, **lists):
@@ -81,8 +85,13 @@ def _dilate(n, d):
 
 
 def reduce_window_shape_tuple(
-    operand_shape: Any, window_dimensions: Any, window_strides: Any, padding: Any, base_dilation: Any = None, window_dilation: Any = None
-) -> Any:
+    operand_shape: Sequence[int],
+    window_dimensions: Sequence[int],
+    window_strides: Sequence[int],
+    padding: Sequence[tuple[int, int]],
+    base_dilation: Sequence[int] | None = None,
+    window_dilation: Sequence[int] | None = None,
+) -> tuple[int, ...]:
     """The shape of the result of `reduce_window`.
 
     Args:
@@ -106,6 +115,32 @@ def reduce_window_shape_tuple(
     for size, w, s, (lo, hi), b, d in zip(operand_shape, window_dimensions, window_strides, padding, base, window, strict=True):
         out.append(max(0, (_dilate(size, b) + lo + hi - _dilate(w, d)) // s + 1))
     return tuple(out)
+
+
+@overload
+def reduce_window(
+    operand: ArrayLike,
+    init_value: Any,
+    computation: Callable[..., Any],
+    window_dimensions: Sequence[int],
+    window_strides: Sequence[int] | None = None,
+    padding: str | Sequence[tuple[int, int]] = "VALID",
+    base_dilation: Sequence[int] | None = None,
+    window_dilation: Sequence[int] | None = None,
+) -> Array: ...
+
+
+@overload
+def reduce_window(
+    operand: Any,
+    init_value: Any,
+    computation: Callable[..., Any],
+    window_dimensions: Sequence[int],
+    window_strides: Sequence[int] | None = None,
+    padding: str | Sequence[tuple[int, int]] = "VALID",
+    base_dilation: Sequence[int] | None = None,
+    window_dilation: Sequence[int] | None = None,
+) -> Any: ...
 
 
 @api_boundary

@@ -13,7 +13,7 @@ from __future__ import annotations
 import enum
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
@@ -340,7 +340,21 @@ def ormqr(a: ArrayLike, taus: ArrayLike, c: ArrayLike, *, left: bool = True, tra
     return bind("ormqr", _core.asarray(a), _core.asarray(taus), _core.asarray(c), left=bool(left), transpose=bool(transpose))
 
 
-def qr(x: ArrayLike, *, pivoting: bool = False, full_matrices: bool = True, use_magma: bool | None = None) -> Any:
+@overload
+def qr(x: ArrayLike, *, pivoting: Literal[False] = False, full_matrices: bool = True, use_magma: bool | None = None) -> tuple[Array, Array]: ...
+
+
+@overload
+def qr(x: ArrayLike, *, pivoting: Literal[True], full_matrices: bool = True, use_magma: bool | None = None) -> tuple[Array, Array, Array]: ...
+
+
+@overload
+def qr(
+    x: ArrayLike, *, pivoting: bool = False, full_matrices: bool = True, use_magma: bool | None = None
+) -> tuple[Array, Array] | tuple[Array, Array, Array]: ...
+
+
+def qr(x: ArrayLike, *, pivoting: bool = False, full_matrices: bool = True, use_magma: bool | None = None) -> tuple[Array, Array] | tuple[Array, Array, Array]:
     """``x == q @ r`` with orthonormal columns of q and upper triangular r; with pivoting ``x[:, order] == q @ r``.
 
     Golub and Van Loan, Matrix Computations, 5.2 and 5.4.
@@ -389,7 +403,27 @@ def schur(
     return list(bind("schur", _core.asarray(x), compute_schur_vectors=bool(compute_schur_vectors), sort_eig_vals=bool(sort_eig_vals)))
 
 
-def svd(x: ArrayLike, *, full_matrices: bool = True, compute_uv: bool = True, subset_by_index: tuple[int, int] | None = None, algorithm: Any = None) -> Any:
+@overload
+def svd(
+    x: ArrayLike, *, full_matrices: bool = True, compute_uv: Literal[True] = True, subset_by_index: tuple[int, int] | None = None, algorithm: Any = None
+) -> tuple[Array, Array, Array]: ...
+
+
+@overload
+def svd(
+    x: ArrayLike, *, full_matrices: bool = True, compute_uv: Literal[False], subset_by_index: tuple[int, int] | None = None, algorithm: Any = None
+) -> Array: ...
+
+
+@overload
+def svd(
+    x: ArrayLike, *, full_matrices: bool = True, compute_uv: bool = True, subset_by_index: tuple[int, int] | None = None, algorithm: Any = None
+) -> Array | tuple[Array, Array, Array]: ...
+
+
+def svd(
+    x: ArrayLike, *, full_matrices: bool = True, compute_uv: bool = True, subset_by_index: tuple[int, int] | None = None, algorithm: Any = None
+) -> Array | tuple[Array, Array, Array]:
     """``x == u * s[..., None, :] @ vt`` with orthonormal columns of u and rows of vt; s descends.
 
     Golub and Van Loan, Matrix Computations, 8.6.
@@ -419,7 +453,7 @@ def svd(x: ArrayLike, *, full_matrices: bool = True, compute_uv: bool = True, su
     return u, s, vt
 
 
-def symmetric_product(a_matrix: ArrayLike, c_matrix: ArrayLike, *, alpha: float = 1.0, beta: float = 0.0, symmetrize_output: bool = False) -> Any:
+def symmetric_product(a_matrix: ArrayLike, c_matrix: ArrayLike, *, alpha: float = 1.0, beta: float = 0.0, symmetrize_output: bool = False) -> Array:
     """``alpha * a @ a.T + beta * c``.
 
     Args:
@@ -552,8 +586,8 @@ def tridiagonal_solve(dl: Array, d: Array, du: Array, b: Array, *, perturb_singu
 
 
 def qdwh(
-    x: Any, *, is_hermitian: bool = False, max_iterations: int | None = None, eps: float | None = None, dynamic_shape: tuple[int, int] | None = None
-) -> Any:
+    x: ArrayLike, *, is_hermitian: bool = False, max_iterations: int | None = None, eps: float | None = None, dynamic_shape: tuple[int, int] | None = None
+) -> tuple[Array, Array, Array, Array]:
     """The polar decomposition ``x == u @ h``, u with orthonormal columns and h Hermitian and positive semidefinite.
 
     By singular values: Higham, Functions of Matrices (2008), 8.1; the options of an iteration have no effect.

@@ -18,7 +18,7 @@ from ..numpy._support.arguments import as_array, check_arraylike
 
 if TYPE_CHECKING:
     from .._core import Array
-    from ..typing import DTypeLike
+    from ..typing import ArrayLike, DTypeLike
 
 _NAME = "scaled_matmul"
 
@@ -74,7 +74,7 @@ class BlockScaleConfig:
     infer_only: bool
 
 
-def get_scaled_dot_general_config(mode: Literal["nvfp4", "mxfp8"], global_scale: Array | None = None) -> Any:
+def get_scaled_dot_general_config(mode: Literal["nvfp4", "mxfp8"], global_scale: Array | None = None) -> BlockScaleConfig:
     """The configuration of a kind of quantisation.
 
     Args:
@@ -101,13 +101,13 @@ def get_scaled_dot_general_config(mode: Literal["nvfp4", "mxfp8"], global_scale:
 
 
 def scaled_dot_general(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     dimension_numbers: Any,
     preferred_element_type: Any = np.float32,
     configs: list[Any] | None = None,
     implementation: Literal["cudnn"] | None = None,
-) -> Any:
+) -> Array:
     """`lax.dot_general`, with operands that are quantised by blocks where there are configurations.
 
     Args:

@@ -16,6 +16,8 @@ from .. import _core
 from .._base import config as _config
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
     from .._core import Array, KeyTy
     from ..typing import ArrayLike, DTypeLike
 
@@ -256,7 +258,7 @@ def _unpickled(words, impl):
     return wrap_key_data(words, impl=impl)
 
 
-def key_impl(keys: ArrayLike) -> Any:
+def key_impl(keys: ArrayLike) -> Hashable:
     """The name of the generator that keys belong to.
 
     Args:

@@ -13,13 +13,16 @@ from __future__ import annotations
 import functools
 import itertools
 import operator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .. import _core, numpy as jnp
 from .._base.dtypes import is_complex, to_inexact
 from ..numpy._support.arguments import as_array, check_arraylike, check_promotion
+
+if TYPE_CHECKING:
+    from .._core import Array
 
 __all__ = ["RegularGridInterpolator"]
 
@@ -89,7 +92,7 @@ class RegularGridInterpolator:
         self.method, self.bounds_error, self.fill_value = method, bounds_error, fill_value
         self.grid, self.values = tuple(grid), values
 
-    def __call__(self, xi: Any, method: Any = None) -> Any:
+    def __call__(self, xi: Any, method: str | None = None) -> Array:
         """The values at xi.
 
         Args:

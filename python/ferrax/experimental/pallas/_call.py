@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from ...tree_util import keystr, tree_flatten, tree_flatten_with_path, tree_leav
 from . import _grid
 from ._references import KernelRef, uninitialized
 from ._specs import Blocked, BlockSpec, BoundedSlice, Element, GridSpec, Indirect, Slice, Squeezed, block_dim, no_block_spec, semaphore, sizes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = ["call_kernel", "pallas_call", "scratch"]
 
@@ -273,7 +276,7 @@ def _merged(grid_spec, grid, in_specs, out_specs, scratch_shapes):
 
 @api_boundary
 def pallas_call(
-    kernel: Any,
+    kernel: Callable[..., None],
     out_shape: Any,
     *,
     grid_spec: Any = None,
@@ -284,11 +287,11 @@ def pallas_call(
     input_output_aliases: Any = {},  # noqa: B006 - the signature of JAX; it is not written to
     debug: bool = False,
     interpret: bool = False,
-    name: Any = None,
+    name: str | None = None,
     compiler_params: Any = None,
     cost_estimate: Any = None,
     metadata: Any = None,
-) -> Any:
+) -> Callable[..., Any]:
     """A function that runs a kernel over the blocks of its arguments.
 
     Args:

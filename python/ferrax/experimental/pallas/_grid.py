@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..._core import Array
 
 __all__ = ["at", "num_programs", "program_id"]
 
@@ -41,7 +44,7 @@ def _here(what, axis):
     return ids[axis], grid[axis]
 
 
-def program_id(axis: Any) -> Any:
+def program_id(axis: int) -> Array:
     """The index of this call of the kernel along an axis of the grid.
 
     Args:
@@ -56,7 +59,7 @@ def program_id(axis: Any) -> Any:
     return _here("program_id", axis)[0]
 
 
-def num_programs(axis: Any) -> Any:
+def num_programs(axis: int) -> int | Array:
     """The size of the grid along an axis, in a kernel.
 
     Args:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, overload
 
 import numpy as np
 
@@ -25,6 +25,14 @@ from .. import checkify
 from ._call import scratch
 from ._references import KernelRef
 from ._specs import CostEstimate, MemoryRef
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from ..._core import Array
+    from ...typing import ArrayLike
+
+_T = TypeVar("_T")
 
 __all__ = [
     "align_to",
@@ -61,7 +69,7 @@ __all__ = [
 ]
 
 
-def when(condition: Any, /) -> Any:
+def when(condition: ArrayLike, /) -> Callable[[Callable[[], Any]], None]:
     """A decorator that calls a function without arguments at once if a condition holds.
 
     Args:
@@ -81,7 +89,7 @@ def when(condition: Any, /) -> Any:
     return call
 
 
-def loop(lower: Any, upper: Any, *, init_carry: Any = None, step: int = 1, unroll: Any = None) -> Any:
+def loop(lower: int | Array, upper: int | Array, *, init_carry: Any = None, step: int = 1, unroll: Any = None) -> Callable[[Callable[..., Any]], Any]:
     """A decorator that calls a function with each number of a range, and with its last result.
 
     Args:
@@ -103,7 +111,7 @@ def loop(lower: Any, upper: Any, *, init_carry: Any = None, step: int = 1, unrol
 
 
 @api_boundary
-def run_scoped(f: Any, *types: Any, collective_axes: Any = (), **kw_types: Any) -> Any:
+def run_scoped(f: Callable[..., _T], *types: Any, collective_axes: Any = (), **kw_types: Any) -> _T:
     """Calls a function with references to scratch memory, which exists while the function runs.
 
     Args:
@@ -118,7 +126,7 @@ def run_scoped(f: Any, *types: Any, collective_axes: Any = (), **kw_types: Any) 
     return f(*made(list(types)), **made(kw_types))
 
 
-def with_scoped(*types: Any, collective_axes: Any = (), **kw_types: Any) -> Any:
+def with_scoped(*types: Any, collective_axes: Any = (), **kw_types: Any) -> Callable[[Callable[..., _T]], Callable[..., _T]]:
     """A decorator that gives a function references to scratch memory behind its other arguments.
 
     Args:
@@ -136,7 +144,7 @@ def with_scoped(*types: Any, collective_axes: Any = (), **kw_types: Any) -> Any:
 
 
 @api_boundary
-def run_state(f: Any) -> Any:
+def run_state(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """A function of references as a function of values.
 
     Args:
@@ -154,7 +162,7 @@ def run_state(f: Any) -> Any:
     return run
 
 
-def select_ref(idx: Any, *refs: Any) -> Any:
+def select_ref(idx: int, *refs: _T) -> _T:
     """One of several references, selected by an index.
 
     Args:
@@ -184,7 +192,7 @@ def empty_like(x: Any) -> Any:
     return tree_map(lambda leaf: lax.empty(tuple(leaf.shape), leaf.dtype), x)
 
 
-def empty_ref_like(x: Any) -> Any:
+def empty_ref_like(x: Any) -> KernelRef:
     """A reference to an array whose elements have no particular values.
 
     Args:
@@ -204,7 +212,7 @@ def empty_ref_like(x: Any) -> Any:
 # ---------------------------------------------------------------- semaphores: counters, as calls run one after another
 
 
-def semaphore_read(sem_or_view: Any) -> Any:
+def semaphore_read(sem_or_view: Any) -> Array:
     """The count of a semaphore.
 
     Args:
@@ -216,7 +224,7 @@ def semaphore_read(sem_or_view: Any) -> Any:
     return lax.convert_element_type(sem_or_view[...], np.int32)
 
 
-def semaphore_signal(sem_or_view: Any, inc: int = 1, *, device_id: Any = None, device_id_type: Any = None, core_index: Any = None) -> Any:
+def semaphore_signal(sem_or_view: Any, inc: int = 1, *, device_id: Any = None, device_id_type: Any = None, core_index: Any = None) -> None:
     """Adds to the count of a semaphore.
 
     Args:
@@ -235,7 +243,7 @@ def semaphore_signal(sem_or_view: Any, inc: int = 1, *, device_id: Any = None, d
     sem_or_view.addupdate(lax.convert_element_type(inc, sem_or_view.dtype))
 
 
-def semaphore_wait(sem_or_view: Any, value: int = 1, *, decrement: bool = True) -> Any:
+def semaphore_wait(sem_or_view: Any, value: int = 1, *, decrement: bool = True) -> None:
     """Subtracts from the count of a semaphore. It does not wait, because the iterations of a kernel run in sequence.
 
     Args:
@@ -253,7 +261,19 @@ def semaphore_wait(sem_or_view: Any, value: int = 1, *, decrement: bool = True) 
 # ---------------------------------------------------------------- sizes and numbers
 
 
-def cdiv(a: Any, b: Any) -> Any:
+@overload
+def cdiv(a: int, b: int) -> int: ...
+
+
+@overload
+def cdiv(a: Array, b: int | Array) -> Array: ...
+
+
+@overload
+def cdiv(a: int, b: Array) -> Array: ...
+
+
+def cdiv(a: int | Array, b: int | Array) -> int | Array:
     """The quotient of two positive integers, rounded up.
 
     Args:
@@ -271,7 +291,19 @@ def cdiv(a: Any, b: Any) -> Any:
     return lax.div(a + (b - 1), b)
 
 
-def align_to(x: Any, a: Any) -> Any:
+@overload
+def align_to(x: int, a: int) -> int: ...
+
+
+@overload
+def align_to(x: Array, a: int | Array) -> Array: ...
+
+
+@overload
+def align_to(x: int, a: Array) -> Array: ...
+
+
+def align_to(x: int | Array, a: int | Array) -> int | Array:
     """The least multiple of a number that is at least another number.
 
     Args:
@@ -296,7 +328,7 @@ def next_power_of_2(x: int) -> int:
     return 1 if x == 0 else 2 ** (x - 1).bit_length()
 
 
-def strides_from_shape(shape: Any) -> Any:
+def strides_from_shape(shape: Sequence[int]) -> tuple[int, ...]:
     """The distance between neighbours along each axis of an array in row-major order.
 
     Args:
@@ -311,7 +343,7 @@ def strides_from_shape(shape: Any) -> Any:
     return tuple(strides)
 
 
-def multiple_of(x: Any, values: Any) -> Any:
+def multiple_of(x: _T, values: Any) -> _T:
     """Declares that a number is a multiple of others. It makes no difference.
 
     Args:
@@ -325,7 +357,15 @@ def multiple_of(x: Any, values: Any) -> Any:
     return x
 
 
-def reciprocal(x: Any, *, approx: bool = False) -> Any:
+@overload
+def reciprocal(x: float, *, approx: bool = False) -> float: ...
+
+
+@overload
+def reciprocal(x: Array, *, approx: bool = False) -> Array: ...
+
+
+def reciprocal(x: float | Array, *, approx: bool = False) -> float | Array:
     """The reciprocal, 1 / x.
 
     Args:
@@ -338,7 +378,7 @@ def reciprocal(x: Any, *, approx: bool = False) -> Any:
     return lax.div(_core.asarray(1, x.dtype), x) if isinstance(x, _core.Array) else 1 / x
 
 
-def delay(nanos: Any) -> Any:
+def delay(nanos: Any) -> None:
     """Accepted without effect: waits on hardware.
 
     Args:
@@ -350,7 +390,7 @@ def delay(nanos: Any) -> Any:
     del nanos
 
 
-def debug_print(fmt: Any, *args: Any) -> Any:
+def debug_print(fmt: str, *args: Any) -> None:
     """Prints values each time the kernel runs.
 
     Args:
@@ -404,7 +444,7 @@ def debug_checks_enabled() -> bool:
     return enable_debug_checks.value
 
 
-def debug_check(condition: Any, message: Any) -> Any:
+def debug_check(condition: ArrayLike, message: str) -> None:
     """A `checkify.check` that is active only while `enable_debug_checks` is on.
 
     Args:
@@ -419,7 +459,7 @@ def debug_check(condition: Any, message: Any) -> Any:
 
 
 @contextlib.contextmanager
-def pallas_export_experimental(dynamic_shapes: Any) -> Any:
+def pallas_export_experimental(dynamic_shapes: Any) -> Iterator[None]:
     """Context manager without effect: kernels are exported as other programs are, at symbolic sizes too.
 
     Args:
@@ -432,7 +472,7 @@ def pallas_export_experimental(dynamic_shapes: Any) -> Any:
     yield
 
 
-def estimate_cost(fun: Any, *args: Any, **kwargs: Any) -> Any:
+def estimate_cost(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> CostEstimate:
     """The cost of a function: its operations as counted before it is compiled, and the bytes of its arguments and results.
 
     Args:
@@ -455,7 +495,7 @@ def estimate_cost(fun: Any, *args: Any, **kwargs: Any) -> Any:
 # ---------------------------------------------------------------- missing functions
 
 
-def core_map(mesh: Any, **options: Any) -> Any:
+def core_map(mesh: Any, **options: Any) -> NoReturn:
     """Refused: kernels over the cores of an accelerator, each with its own program counter.
 
     Args:
@@ -468,7 +508,7 @@ def core_map(mesh: Any, **options: Any) -> Any:
     raise NotImplementedError("core_map: there are no cores to map over here; `pallas_call` with a grid runs anywhere")
 
 
-def kernel(body: Any = None, out_type: Any = (), *, mesh: Any, **options: Any) -> Any:
+def kernel(body: Any = None, out_type: Any = (), *, mesh: Any, **options: Any) -> NoReturn:
     """Refused: kernels over a mesh of cores.
 
     Args:
@@ -483,7 +523,7 @@ def kernel(body: Any = None, out_type: Any = (), *, mesh: Any, **options: Any) -
     raise NotImplementedError(f"pallas.kernel: there is no mesh of cores here ({mesh!r}); `pallas_call` with a grid runs anywhere")
 
 
-def get_global(what: Any) -> Any:
+def get_global(what: Any) -> NoReturn:
     """Refused: memory that several kernels share.
 
     Args:
@@ -495,7 +535,7 @@ def get_global(what: Any) -> Any:
     raise NotImplementedError("get_global: kernels share no memory here; hand the array on")
 
 
-def lower_as_mlir(f: Any, *args: Any, **kwargs: Any) -> Any:
+def lower_as_mlir(f: Any, *args: Any, **kwargs: Any) -> NoReturn:
     """Refused: kernels are not lowered to the text of another compiler.
 
     Args:

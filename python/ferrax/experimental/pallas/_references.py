@@ -8,7 +8,7 @@ Invariant: a part of a reference is a view without storage.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,10 +19,14 @@ from ..._references.refs import Ref
 from ...dtypes import iinfo
 from ._specs import Slice
 
+if TYPE_CHECKING:
+    from ..._core import Array
+    from ...typing import ArrayLike
+
 __all__ = ["KernelRef", "View", "ds", "dslice", "uninitialized"]
 
 
-def ds(start: Any, size: Any = None, stride: Any = None) -> Any:
+def ds(start: Any, size: Any = None, stride: Any = None) -> Slice:
     """The index of a range of elements.
 
     Args:
@@ -228,7 +232,7 @@ class View:
         return self.shape[0]
 
 
-def load(ref: Any, *, mask: Any = None, other: Any = None, cache_modifier: Any = None, eviction_policy: Any = None, volatile: bool = False) -> Any:
+def load(ref: Any, *, mask: Any = None, other: Any = None, cache_modifier: Any = None, eviction_policy: Any = None, volatile: bool = False) -> Array:
     """The elements of a reference.
 
     Args:
@@ -247,7 +251,7 @@ def load(ref: Any, *, mask: Any = None, other: Any = None, cache_modifier: Any =
     return lax.select(_over(mask, value.shape), value, _over(rest, value.shape))
 
 
-def store(ref: Any, val: Any, *, mask: Any = None, eviction_policy: Any = None) -> Any:
+def store(ref: Any, val: ArrayLike, *, mask: Any = None, eviction_policy: Any = None) -> None:
     """Sets elements of a reference.
 
     Args:

@@ -11,11 +11,14 @@ from __future__ import annotations
 import dataclasses
 import enum
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from ... import _core
+
+if TYPE_CHECKING:
+    from ..._core import ShapedArray
 
 __all__ = [
     "BlockDim",
@@ -112,7 +115,7 @@ class Slice:
         return not isinstance(self.size, int)
 
     @classmethod
-    def from_slice(cls, slc: Any, size: Any) -> Any:
+    def from_slice(cls, slc: slice, size: int) -> Self:
         """A Python slice of a dimension of this size."""
         start, stop, step = slc.indices(size)
         return cls(start, max((stop - start + step - 1) // step, 0), step)
@@ -162,7 +165,7 @@ class MemoryRef:
         """The dtype."""
         return self.inner_aval.dtype
 
-    def get_array_aval(self) -> Any:
+    def get_array_aval(self) -> ShapedArray:
         """The type of the array."""
         return self.inner_aval
 
@@ -205,7 +208,7 @@ class CostEstimate:
     bytes_accessed: int
     remote_bytes_transferred: int = 0
 
-    def to_json(self) -> Any:
+    def to_json(self) -> bytes:
         """As JSON."""
         return f'{{"flops": {self.flops}, "transcendentals": {self.transcendentals}, "bytes_accessed": {self.bytes_accessed}}}'.encode("ascii")
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import enum
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -25,6 +25,14 @@ from ._inside import (
 )
 from ._references import load as _load, store as _store
 from ._specs import DeviceIdType as DeviceIdType, MemorySpace as _AnySpace, PrefetchScalarGridSpec as PrefetchScalarGridSpec, Space as _Space
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ..._core import Array
+    from ...typing import ArrayLike, DTypeLike
+
+_T = TypeVar("_T")
 
 __all__ = [
     "ANY",
@@ -130,7 +138,7 @@ class SemaphoreType(enum.Enum):
         """The shape."""
         return ()
 
-    def __call__(self, shape: Any = ()) -> Any:
+    def __call__(self, shape: Sequence[int] = ()) -> _Counter:
         """An array of such semaphores."""
         return _Counter(tuple(shape))
 
@@ -201,7 +209,7 @@ class _Copy:
     wait_send = wait_recv = wait
 
 
-def make_async_copy(src_ref: Any, dst_ref: Any, sem: Any, *, add: bool = False) -> Any:
+def make_async_copy(src_ref: Any, dst_ref: Any, sem: Any, *, add: bool = False) -> _Copy:
     """A copy between references that its method `start` starts and its method `wait` waits for.
 
     Args:
@@ -216,7 +224,7 @@ def make_async_copy(src_ref: Any, dst_ref: Any, sem: Any, *, add: bool = False) 
     return _Copy(src_ref, dst_ref, sem, add)
 
 
-def async_copy(src_ref: Any, dst_ref: Any, sem: Any, *, priority: int = 0, add: bool = False) -> Any:
+def async_copy(src_ref: Any, dst_ref: Any, sem: Any, *, priority: int = 0, add: bool = False) -> _Copy:
     """Starts a copy between references.
 
     Args:
@@ -234,7 +242,7 @@ def async_copy(src_ref: Any, dst_ref: Any, sem: Any, *, priority: int = 0, add: 
     return copy
 
 
-def sync_copy(src_ref: Any, dst_ref: Any, *, add: bool = False) -> Any:
+def sync_copy(src_ref: Any, dst_ref: Any, *, add: bool = False) -> None:
     """Copies the elements of one reference to another.
 
     Args:
@@ -248,7 +256,7 @@ def sync_copy(src_ref: Any, dst_ref: Any, *, add: bool = False) -> Any:
     make_async_copy(src_ref, dst_ref, None, add=add).start()
 
 
-def load(ref: Any, *, mask: Any = None) -> Any:
+def load(ref: Any, *, mask: Any = None) -> Array:
     """The elements of a reference.
 
     Args:
@@ -261,7 +269,7 @@ def load(ref: Any, *, mask: Any = None) -> Any:
     return _load(ref, mask=mask)
 
 
-def store(ref: Any, val: Any, *, mask: Any = None) -> Any:
+def store(ref: Any, val: ArrayLike, *, mask: Any = None) -> None:
     """Sets elements of a reference.
 
     Args:
@@ -278,7 +286,7 @@ def store(ref: Any, val: Any, *, mask: Any = None) -> Any:
 # ---------------------------------------------------------------- arrays
 
 
-def roll(x: Any, shift: Any, axis: Any, *, stride: Any = None, stride_axis: Any = None) -> Any:
+def roll(x: Array, shift: Any, axis: int, *, stride: int | None = None, stride_axis: int | None = None) -> Array:
     """An array moved cyclically along an axis, towards higher indices.
 
     Args:
@@ -314,7 +322,7 @@ def roll(x: Any, shift: Any, axis: Any, *, stride: Any = None, stride_axis: Any 
     return _take_along_axis(x, source, axis)
 
 
-def bitcast(x: Any, ty: Any) -> Any:
+def bitcast(x: Array, ty: DTypeLike) -> Array:
     """The bits of an array as another dtype. Where elements become narrower or wider, the last axis but one grows or shrinks.
 
     Args:
@@ -350,7 +358,7 @@ def _moved(x, start, end):
     return lax.transpose(x, order)
 
 
-def touch(ref: Any) -> Any:
+def touch(ref: Any) -> None:
     """Accepted without effect: keeps a reference from being removed.
 
     Args:
@@ -362,7 +370,7 @@ def touch(ref: Any) -> Any:
     del ref
 
 
-def with_memory_space_constraint(x: Any, memory_space: Any) -> Any:
+def with_memory_space_constraint(x: _T, memory_space: Any) -> _T:
     """Requests a memory space for an array. A device has only one, so it has no effect.
 
     Args:
@@ -380,7 +388,7 @@ def with_memory_space_constraint(x: Any, memory_space: Any) -> Any:
 
 
 @contextlib.contextmanager
-def force_tpu_interpret_mode(params: Any = None) -> Any:
+def force_tpu_interpret_mode(params: InterpretParams | None = None) -> Iterator[None]:
     """Context manager without effect: kernels run on the device as programs in any case.
 
     Args:
@@ -393,7 +401,7 @@ def force_tpu_interpret_mode(params: Any = None) -> Any:
     yield
 
 
-def set_tpu_interpret_mode(params: Any = None) -> Any:
+def set_tpu_interpret_mode(params: InterpretParams | None = None) -> None:
     """Accepted without effect: kernels run on the device as programs in any case.
 
     Args:

@@ -8,7 +8,7 @@ Invariant: calls of a kernel run one after another, so an atomic update is an up
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -16,6 +16,12 @@ from ... import _core, lax
 from ..._base.refused import refused as _refused
 from ...numpy import maximum, minimum
 from ._references import load as load, store as store
+
+if TYPE_CHECKING:
+    from ..._core import Array
+    from ...typing import ArrayLike
+
+_T = TypeVar("_T")
 
 __all__ = [
     "CompilerParams",
@@ -45,7 +51,7 @@ class CompilerParams:
     num_stages: int | None = None
 
 
-def approx_tanh(x: Any) -> Any:
+def approx_tanh(x: ArrayLike) -> Array:
     """The hyperbolic tangent, as exact as `lax.tanh`.
 
     Args:
@@ -57,7 +63,7 @@ def approx_tanh(x: Any) -> Any:
     return lax.tanh(x)
 
 
-def debug_barrier() -> Any:
+def debug_barrier() -> None:
     """Accepted without effect: the iterations of a kernel run in sequence.
 
     Returns:
@@ -65,7 +71,7 @@ def debug_barrier() -> Any:
     """
 
 
-def max_contiguous(x: Any, values: Any) -> Any:
+def max_contiguous(x: _T, values: Any) -> _T:
     """Declares how many numbers of an index follow one another. It makes no difference.
 
     Args:
@@ -79,7 +85,7 @@ def max_contiguous(x: Any, values: Any) -> Any:
     return x
 
 
-def dot(a: Any, b: Any, trans_a: bool = False, trans_b: bool = False, allow_tf32: Any = None, precision: Any = None) -> Any:
+def dot(a: Array, b: Array, trans_a: bool = False, trans_b: bool = False, allow_tf32: bool | None = None, precision: Any = None) -> Array:
     """The product of two matrices, in float32 for narrower floats.
 
     Args:
@@ -115,7 +121,7 @@ def _update(ref, idx, val, mask, what):
     return old
 
 
-def atomic_xchg(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None) -> Any:
+def atomic_xchg(x_ref_or_view: Any, idx: Any, val: ArrayLike, *, mask: Any = None) -> Array:
     """Sets the elements of a reference at an index.
 
     Args:
@@ -130,7 +136,7 @@ def atomic_xchg(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None) -> 
     return _update(x_ref_or_view, idx, val, mask, lambda old, new: lax.broadcast_in_dim(new, old.shape, tuple(range(old.ndim - new.ndim, old.ndim))))
 
 
-def atomic_add(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None) -> Any:
+def atomic_add(x_ref_or_view: Any, idx: Any, val: ArrayLike, *, mask: Any = None) -> Array:
     """Adds to the elements of a reference at an index.
 
     Args:
@@ -145,7 +151,7 @@ def atomic_add(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None) -> A
     return _update(x_ref_or_view, idx, val, mask, lambda a, b: a + b)
 
 
-def atomic_max(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None) -> Any:
+def atomic_max(x_ref_or_view: Any, idx: Any, val: ArrayLike, *, mask: Any = None) -> Array:
     """Sets the elements of a reference at an index to their maximum with values.
 
     Args:
@@ -160,7 +166,7 @@ def atomic_max(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None) -> A
     return _update(x_ref_or_view, idx, val, mask, maximum)
 
 
-def atomic_min(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None) -> Any:
+def atomic_min(x_ref_or_view: Any, idx: Any, val: ArrayLike, *, mask: Any = None) -> Array:
     """Sets the elements of a reference at an index to their minimum with values.
 
     Args:
@@ -175,7 +181,7 @@ def atomic_min(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None) -> A
     return _update(x_ref_or_view, idx, val, mask, minimum)
 
 
-def atomic_and(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None) -> Any:
+def atomic_and(x_ref_or_view: Any, idx: Any, val: ArrayLike, *, mask: Any = None) -> Array:
     """Sets the elements of a reference at an index to their bitwise and with values.
 
     Args:
@@ -190,7 +196,7 @@ def atomic_and(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None) -> A
     return _update(x_ref_or_view, idx, val, mask, lambda a, b: a & b)
 
 
-def atomic_or(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None) -> Any:
+def atomic_or(x_ref_or_view: Any, idx: Any, val: ArrayLike, *, mask: Any = None) -> Array:
     """Sets the elements of a reference at an index to their bitwise or with values.
 
     Args:
@@ -205,7 +211,7 @@ def atomic_or(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None) -> An
     return _update(x_ref_or_view, idx, val, mask, lambda a, b: a | b)
 
 
-def atomic_xor(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None) -> Any:
+def atomic_xor(x_ref_or_view: Any, idx: Any, val: ArrayLike, *, mask: Any = None) -> Array:
     """Sets the elements of a reference at an index to their bitwise exclusive or with values.
 
     Args:
@@ -220,7 +226,7 @@ def atomic_xor(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None) -> A
     return _update(x_ref_or_view, idx, val, mask, lambda a, b: a ^ b)
 
 
-def atomic_cas(ref: Any, cmp: Any, val: Any) -> Any:
+def atomic_cas(ref: Any, cmp: ArrayLike, val: ArrayLike) -> Array:
     """Sets a reference to a number if it contains another given one.
 
     Args:

@@ -109,7 +109,7 @@ class JAXSparse(abc.ABC):
         ...
 
     @abc.abstractmethod
-    def transpose(self, axes: Any = None) -> Any:
+    def transpose(self, axes: Sequence[int] | None = None) -> Self:
         """The array with its dimensions in another order.
 
         Args:
@@ -121,7 +121,7 @@ class JAXSparse(abc.ABC):
         ...
 
     @abc.abstractmethod
-    def tree_flatten(self) -> Any:
+    def tree_flatten(self) -> tuple[tuple[Array, ...], dict[str, Any]]:
         """The buffers of the array, and the static data to rebuild it.
 
         Returns:
@@ -131,7 +131,7 @@ class JAXSparse(abc.ABC):
 
     @classmethod
     @abc.abstractmethod
-    def tree_unflatten(cls, aux_data: Any, children: Any) -> Any:
+    def tree_unflatten(cls, aux_data: dict[str, Any], children: Sequence[Any]) -> Self:
         """The array of given buffers.
 
         Args:
@@ -155,7 +155,7 @@ class JAXSparse(abc.ABC):
     def T(self) -> Self:
         return self.transpose()
 
-    def block_until_ready(self) -> Any:
+    def block_until_ready(self) -> Self:
         """Waits for the buffers. Returns the array."""
         block_until_ready(self.tree_flatten()[0])
         return self

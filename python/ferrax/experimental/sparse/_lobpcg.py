@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
 
 from ... import lax, numpy as jnp
 from ..._base.dtypes import is_inexact
@@ -23,7 +22,7 @@ __all__ = ["lobpcg_standard"]
 
 
 @api_boundary
-def lobpcg_standard(A: Array | Callable[[Array], Array], X: Array, m: int = 100, tol: Array | float | None = None) -> Any:
+def lobpcg_standard(A: Array | Callable[[Array], Array], X: Array, m: int = 100, tol: Array | float | None = None) -> tuple[Array, Array, Array]:
     """The largest k eigenvalues of a Hermitian matrix, and their vectors, by LOBPCG.
 
     Args:

@@ -80,12 +80,12 @@ def _iter(self):
         yield self[i]
 
 
-def _astype(self: BCOO, *args: Any, **kwargs: Any) -> Any:
+def _astype(self: BCOO, *args: Any, **kwargs: Any) -> BCOO:
     """The array with elements of another dtype. Args: as for an array's `astype`."""
     return sparsify(lambda x: x.astype(*args, **kwargs))(self)
 
 
-def _reshape(self: BCOO, *args: Any, **kwargs: Any) -> Any:
+def _reshape(self: BCOO, *args: Any, **kwargs: Any) -> BCOO:
     """The array with another shape. Args: as for an array's `reshape`; see `bcoo_reshape` for the restrictions of BCOO arrays."""
     return sparsify(lambda x: x.reshape(*args, **kwargs))(self)
 

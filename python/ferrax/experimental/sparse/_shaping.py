@@ -378,7 +378,7 @@ def bcoo_squeeze(arr: BCOO, *, dimensions: Sequence[int]) -> BCOO:
     return made(data, indices, [d for i, d in enumerate(arr.shape) if i not in axes], arr.indices_sorted and not gone, arr.unique_indices)
 
 
-def bcoo_rev(operand: Any, dimensions: Any) -> Any:
+def bcoo_rev(operand: BCOO, dimensions: Sequence[int]) -> BCOO:
     """`lax.rev` of a BCOO array.
 
     Args:

@@ -8,7 +8,7 @@ Invariant: memory is that of the band, never that of the matrix.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,10 +19,14 @@ from ..._tracing.trace import ShapeDtypeStruct
 from .coo import product
 from .csr import CSR
 
+if TYPE_CHECKING:
+    from ..._core import Array
+    from ...typing import ArrayLike
+
 __all__ = ["spsolve"]
 
 
-def spsolve(data: Any, indices: Any, indptr: Any, b: Any, tol: float = 1e-6, reorder: int = 1) -> Any:
+def spsolve(data: ArrayLike, indices: ArrayLike, indptr: ArrayLike, b: ArrayLike, tol: float = 1e-6, reorder: int = 1) -> Array:
     """The solution of a sparse linear system A x = b, by Gaussian elimination on the host.
 
     Args:

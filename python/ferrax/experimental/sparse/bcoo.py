@@ -11,7 +11,7 @@ Invariant: a batch dimension of data or of indices may be 1 where the shape has 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from ... import numpy as jnp
 from ..._core import Tracer
@@ -111,12 +111,12 @@ class BCOO(JAXSparse):
         transpose = _methods._transpose
         update_layout = _methods._update_layout
 
-    def tree_flatten(self) -> Any:
+    def tree_flatten(self) -> tuple[tuple[Array, ...], Layout]:
         """(data, indices), and the rest as a dictionary."""
         return (self.data, self.indices), Layout(shape=self.shape, indices_sorted=self.indices_sorted, unique_indices=self.unique_indices)
 
     @classmethod
-    def tree_unflatten(cls, aux_data: Any, children: Any) -> Any:
+    def tree_unflatten(cls, aux_data: dict[str, Any], children: Sequence[Any]) -> Self:
         """The array of two buffers. If `vmap` or a loop has removed or added a batch dimension of the buffers, the shape is adapted."""
         if aux_data.keys() != {"shape", "indices_sorted", "unique_indices"}:
             raise ValueError(f"BCOO.tree_unflatten: invalid {aux_data=}")

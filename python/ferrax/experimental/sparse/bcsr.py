@@ -10,7 +10,7 @@ Invariant: row i of a batch has the elements indptr[i] to indptr[i + 1]; those b
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
 
@@ -89,13 +89,13 @@ class BCSR(JAXSparse):
         """The number of trailing dense axes."""
         return self.data.ndim - self.indices.ndim
 
-    def tree_flatten(self) -> Any:
+    def tree_flatten(self) -> tuple[tuple[Array, ...], Layout]:
         """(data, indices, indptr), and the rest as a dictionary."""
         layout = Layout(shape=self.shape, indices_sorted=self.indices_sorted, unique_indices=self.unique_indices)
         return (self.data, self.indices, self.indptr), layout
 
     @classmethod
-    def tree_unflatten(cls, aux_data: Any, children: Any) -> Any:
+    def tree_unflatten(cls, aux_data: dict[str, Any], children: Sequence[Any]) -> Self:
         """The array of three buffers, with a batch dimension more or fewer if they have it."""
         if aux_data.keys() != {"shape", "indices_sorted", "unique_indices"}:
             raise ValueError(f"BCSR.tree_unflatten: invalid {aux_data=}")
@@ -110,11 +110,11 @@ class BCSR(JAXSparse):
         """The array with elements of equal indices summed, rows in order; see `BCOO.sum_duplicates`."""
         return self.from_bcoo(sum_duplicates(self.to_bcoo(), nse, remove_zeros))
 
-    def todense(self) -> Any:
+    def todense(self) -> Array:
         """The dense array."""
         return bcsr_todense(self)
 
-    def transpose(self, *args: Any, **kwargs: Any) -> Any:
+    def transpose(self, *args: Any, **kwargs: Any) -> NoReturn:
         """Not there: its rows would be compressed columns. `to_bcoo().transpose()` has a meaning."""
         raise NotImplementedError("Transpose is not implemented.")
 
@@ -128,12 +128,12 @@ class BCSR(JAXSparse):
         return _from_bcoo(arr)
 
     @classmethod
-    def fromdense(cls, mat: Any, *, nse: Any = None, index_dtype: Any = np.int32, n_dense: int = 0, n_batch: int = 0) -> Any:
+    def fromdense(cls, mat: ArrayLike, *, nse: int | None = None, index_dtype: DTypeLike = np.int32, n_dense: int = 0, n_batch: int = 0) -> BCSR:
         """The BCSR array of a dense one; see `bcsr_fromdense`."""
         return bcsr_fromdense(mat, nse=nse, index_dtype=index_dtype, n_dense=n_dense, n_batch=n_batch)
 
     @classmethod
-    def from_scipy_sparse(cls, mat: Any, *, index_dtype: Any = None, n_dense: int = 0, n_batch: int = 0) -> Any:
+    def from_scipy_sparse(cls, mat: Any, *, index_dtype: DTypeLike | None = None, n_dense: int = 0, n_batch: int = 0) -> Self:
         """The BCSR array of a matrix of scipy.sparse.
 
         Raises:

@@ -10,7 +10,7 @@ Invariant: elements with equal indices are summed; those outside the shape do no
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -115,7 +115,7 @@ class COO(Matrix):
         return (self.data, self.row, self.col), Layout(shape=self.shape, rows_sorted=self._rows_sorted, cols_sorted=self._cols_sorted)
 
     @classmethod
-    def tree_unflatten(cls, aux_data: Any, children: Any) -> Any:
+    def tree_unflatten(cls, aux_data: dict[str, Any], children: Sequence[Any]) -> Self:
         """The matrix of three vectors."""
         if aux_data.keys() != {"shape", "rows_sorted", "cols_sorted"}:
             raise ValueError(f"COO.tree_unflatten: invalid {aux_data=}")
@@ -139,7 +139,7 @@ class COO(Matrix):
             raise NotImplementedError("axes argument to transpose()")
         return COO((self.data, self.col, self.row), shape=self.shape[::-1], rows_sorted=self._cols_sorted, cols_sorted=self._rows_sorted)
 
-    def to_bcoo(self) -> Any:
+    def to_bcoo(self) -> BCOO:
         """The same elements as a BCOO array."""
         dtype = jnp.result_type(self.row.dtype, self.col.dtype)
         return made(self.data, jnp.stack([self.row.astype(dtype), self.col.astype(dtype)], axis=-1), self.shape)

@@ -10,7 +10,7 @@ Invariant: the transposed of one is the other, of the same buffers.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -61,7 +61,7 @@ class _Compressed(Matrix):
         return (self.data, self.indices, self.indptr), Layout(shape=self.shape)
 
     @classmethod
-    def tree_unflatten(cls, aux_data: Any, children: Any) -> Any:
+    def tree_unflatten(cls, aux_data: dict[str, Any], children: Sequence[Any]) -> Self:
         """The matrix of three vectors."""
         if aux_data.keys() != {"shape"}:
             raise ValueError(f"{cls.__name__}.tree_unflatten: invalid {aux_data=}")

@@ -10,7 +10,7 @@ Invariant: an equation without a sparse operand is bound unchanged. Any other ha
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ... import _core
 from ..._core import ShapedArray
@@ -24,6 +24,9 @@ from ._structured import STRUCTURED
 from .bcoo import BCOO
 from .bcsr import BCSR
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 __all__ = ["sparsify"]
 
 _WOULD_BE_DENSE = frozenset("acos acosh bessel_i0e cos cosh eq exp exp2 ge gt le log logistic lt ne rsqrt erfc digamma lgamma is_finite not".split())
@@ -34,7 +37,7 @@ def _is_sparse(x):
     return isinstance(x, JAXSparse)
 
 
-def sparsify(f: Any, use_tracer: bool = False) -> Any:
+def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., Any]:
     """A function that takes sparse arrays wherever `f` takes arrays.
 
     Args:

@@ -10,8 +10,8 @@ tables of derivative and batching rules, keyed by primitive.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from typing import Any, NoReturn, TYPE_CHECKING, TypeVar, overload
 
 import importlib as _importlib
 import itertools
@@ -29,7 +29,10 @@ from ._equations import AbstractToken, DebugInfo, DropVar, Effect, Effects, abst
 from ...errors import ConcretizationTypeError, InconclusiveDimensionOperation, JaxprTypeError
 
 if TYPE_CHECKING:
+    from ...typing import DTypeLike
     from . import primitives as primitives
+
+_T = TypeVar("_T")
 
 __all__ = [
     "AbstractToken",
@@ -84,7 +87,15 @@ def _eval(jaxpr, consts, args):
     return list(_core.eval_program(jaxpr if isinstance(jaxpr, ClosedJaxpr) else ClosedJaxpr(jaxpr, list(consts)), list(consts), *args))
 
 
-def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr, *args: Any) -> Any:
+@overload
+def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr) -> Callable[..., list[Any]]: ...
+
+
+@overload
+def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr, arg: Any, *args: Any) -> list[Any]: ...
+
+
+def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr, *args: Any) -> Callable[..., list[Any]] | list[Any]:
     """A closed program as a function.
 
     Args:
@@ -130,7 +141,7 @@ def subjaxprs(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
     return itertools.chain.from_iterable(jaxprs_in_params(eqn.params) for eqn in jaxpr.eqns)
 
 
-def check_jaxpr(jaxpr: Jaxpr) -> Any:
+def check_jaxpr(jaxpr: Jaxpr) -> None:
     """Verifies that each variable of a program is defined before it is used.
 
     Args:
@@ -153,7 +164,15 @@ def check_jaxpr(jaxpr: Jaxpr) -> Any:
             raise JaxprTypeError(f"Variable '{v}' not defined\n\nin the program's outputs")
 
 
-def concrete_or_error(force: Any, val: Any, context: str = "") -> Any:
+@overload
+def concrete_or_error(force: None, val: Any, context: str = "") -> Any: ...
+
+
+@overload
+def concrete_or_error(force: Callable[[Any], _T], val: Any, context: str = "") -> _T: ...
+
+
+def concrete_or_error(force: Callable[[Any], Any] | None, val: Any, context: str = "") -> Any:
     """A value that is known when the program is traced.
 
     Args:
@@ -220,7 +239,7 @@ def unmapped_aval(size: int, axis: int | None, aval: ShapedArray, explicit_mesh_
     return aval.update(shape=tuple(shape))
 
 
-def primal_dtype_to_tangent_dtype(primal_dtype: Any) -> Any:
+def primal_dtype_to_tangent_dtype(primal_dtype: DTypeLike) -> np.dtype[Any]:
     """The dtype of tangents.
 
     Args:
@@ -251,7 +270,7 @@ class CallPrimitive:
     def __repr__(self):
         return self.name
 
-    def def_impl(self, impl: Any) -> Any:
+    def def_impl(self, impl: _T) -> _T:
         """Sets how the function is called: `impl(f, *args, **params)`."""
         self._call = impl
         return impl
@@ -280,7 +299,7 @@ class TraceTag:
     """The identity of one transformation, for transformations written in Python."""
 
 
-def find_top_trace(_: Any) -> Any:
+def find_top_trace(_: Any) -> _core.TraceTag:
     """The innermost trace to which one of the values of a sequence belongs.
 
     Returns:
@@ -294,7 +313,7 @@ def find_top_trace(_: Any) -> Any:
 _NO_TRACES = "transformations are not written in Python here (core.Trace): walk the equations of make_jaxpr(f)(x), or use eval_jaxpr"
 
 
-def take_current_trace() -> Any:
+def take_current_trace() -> NoReturn:
     """Refused: the current trace is not a Python object here.
 
     Raises:
@@ -303,7 +322,7 @@ def take_current_trace() -> Any:
     raise NotImplementedError(_NO_TRACES)
 
 
-def set_current_trace(trace: Any) -> Any:
+def set_current_trace(trace: Any) -> NoReturn:
     """Refused: transformations are not written in Python here.
 
     Args:
@@ -328,7 +347,7 @@ class _TraceState:
         return hash(self._key)
 
 
-def get_opaque_trace_state(convention: Any = None) -> Any:
+def get_opaque_trace_state(convention: Any = None) -> _TraceState:
     """A value that is equal for two places of a program that are under the same transformations.
 
     Args:

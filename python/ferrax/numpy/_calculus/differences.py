@@ -9,7 +9,7 @@ Invariant: other axes than the one that a function works along are batch axes.
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
@@ -148,7 +148,15 @@ def _gradient(f, spacing, axes):
     return [_gradient_along(f, None if h is None else next(rest), d) for d, h in zip(axes, spacing, strict=True)]
 
 
-def gradient(f: ArrayLike, *varargs: ArrayLike, axis: int | Sequence[int] | None = None, edge_order: int | None = None) -> Any:
+@overload
+def gradient(f: ArrayLike, *varargs: ArrayLike, axis: int, edge_order: int | None = None) -> Array: ...
+
+
+@overload
+def gradient(f: ArrayLike, *varargs: ArrayLike, axis: int | Sequence[int] | None = None, edge_order: int | None = None) -> Array | list[Array]: ...
+
+
+def gradient(f: ArrayLike, *varargs: ArrayLike, axis: int | Sequence[int] | None = None, edge_order: int | None = None) -> Array | list[Array]:
     """The derivative of f along axes, by central differences.
 
     Args:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import operator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal, overload
 
 import numpy as np
 
@@ -357,7 +357,27 @@ def _roots_with_zeros(p):
     return where(arange(n - 1) < n - 1 - leading, found, constant(complex(np.nan, np.nan), found.dtype))
 
 
-def polyfit(x: ArrayLike, y: ArrayLike, deg: int, rcond: float | None = None, full: bool = False, w: ArrayLike | None = None, cov: bool = False) -> Any:
+@overload
+def polyfit(
+    x: ArrayLike, y: ArrayLike, deg: int, rcond: float | None = None, full: Literal[False] = False, w: ArrayLike | None = None, cov: Literal[False] = False
+) -> Array: ...
+
+
+@overload
+def polyfit(
+    x: ArrayLike, y: ArrayLike, deg: int, rcond: float | None = None, full: Literal[False] = False, w: ArrayLike | None = None, *, cov: Literal[True]
+) -> tuple[Array, Array]: ...
+
+
+@overload
+def polyfit(
+    x: ArrayLike, y: ArrayLike, deg: int, rcond: float | None = None, full: bool = False, w: ArrayLike | None = None, cov: bool = False
+) -> Array | tuple[Array, ...]: ...
+
+
+def polyfit(
+    x: ArrayLike, y: ArrayLike, deg: int, rcond: float | None = None, full: bool = False, w: ArrayLike | None = None, cov: bool = False
+) -> Array | tuple[Array, ...]:
     """The polynomial nearest to points (x, y) in the least-squares sense.
 
     Args:

@@ -9,7 +9,7 @@ Invariant: 64-bit dtypes become 32-bit ones unless x64 is on; Python numbers alo
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -413,7 +413,7 @@ def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: s
     return array(np.fromstring(string, dtype=np.dtype(dtype), count=count, sep=sep))
 
 
-def fromfile(*args: Any, **kwargs: Any) -> Any:
+def fromfile(*args: Any, **kwargs: Any) -> NoReturn:
     """Not offered: files are read outside; use numpy.fromfile and jnp.asarray.
 
     Args:
@@ -432,7 +432,7 @@ def fromfile(*args: Any, **kwargs: Any) -> Any:
     )
 
 
-def fromiter(*args: Any, **kwargs: Any) -> Any:
+def fromiter(*args: Any, **kwargs: Any) -> NoReturn:
     """Not offered: iterators are consumed outside; use numpy.fromiter and jnp.asarray.
 
     Args:

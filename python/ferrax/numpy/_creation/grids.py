@@ -8,7 +8,7 @@ Invariant: sizes are known when traced; a slice with a complex step counts point
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 from numpy import index_exp, s_
@@ -71,7 +71,19 @@ def meshgrid(*xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: 
     return out
 
 
-def indices(dimensions: Sequence[int], dtype: DTypeLike | None = None, sparse: bool = False) -> Any:
+@overload
+def indices(dimensions: Sequence[int], dtype: DTypeLike | None = None, sparse: Literal[False] = False) -> Array: ...
+
+
+@overload
+def indices(dimensions: Sequence[int], dtype: DTypeLike | None = None, *, sparse: Literal[True]) -> tuple[Array, ...]: ...
+
+
+@overload
+def indices(dimensions: Sequence[int], dtype: DTypeLike | None = None, sparse: bool = False) -> Array | tuple[Array, ...]: ...
+
+
+def indices(dimensions: Sequence[int], dtype: DTypeLike | None = None, sparse: bool = False) -> Array | tuple[Array, ...]:
     """The index of every position of a grid.
 
     Args:
@@ -123,7 +135,7 @@ class _Grid:
     def __repr__(self):
         return f"<ferrax.numpy.{self.name}>"
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: slice | tuple[Any, ...]) -> Array | list[Array]:
         if isinstance(key, slice):
             return _range(key)
         parts = _core.promote_dtypes(*[_range(k) for k in key])

@@ -199,17 +199,31 @@ def linspace(
 ) -> tuple[Array, Array]: ...
 
 
+@overload
 def linspace(
     start: ArrayLike,
     stop: ArrayLike,
     num: int = 50,
     endpoint: bool = True,
-    retstep: Any = False,
+    retstep: bool = False,
     dtype: DTypeLike | None = None,
     axis: int = 0,
     *,
     device: Device | Sharding | None = None,
-) -> Any:
+) -> Array | tuple[Array, Array]: ...
+
+
+def linspace(
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: int = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: DTypeLike | None = None,
+    axis: int = 0,
+    *,
+    device: Device | Sharding | None = None,
+) -> Array | tuple[Array, Array]:
     """Numbers evenly spaced from start to stop.
 
     Args:

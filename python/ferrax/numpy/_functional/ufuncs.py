@@ -79,7 +79,7 @@ class ufunc:
         return self._nout
 
     @property
-    def identity(self) -> Any:
+    def identity(self) -> ArrayLike | None:
         """The starting value of reductions; None if there is none."""
         return self._identity
 

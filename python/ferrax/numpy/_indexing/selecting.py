@@ -8,7 +8,7 @@ Invariant: everything ends in select_n (or max and min for clip); both are compu
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, overload
 
 from ... import _core
 from ..._base.dtypes import dtype_of, is_bool, is_complex
@@ -52,8 +52,14 @@ def where(
 
 
 def where(
-    condition: ArrayLike, x: Any = None, y: Any = None, /, *, size: int | None = None, fill_value: ArrayLike | tuple[ArrayLike, ...] | None = None
-) -> Any:
+    condition: ArrayLike,
+    x: ArrayLike | None = None,
+    y: ArrayLike | None = None,
+    /,
+    *,
+    size: int | None = None,
+    fill_value: ArrayLike | tuple[ArrayLike, ...] | None = None,
+) -> Array | tuple[Array, ...]:
     """x where `condition` holds, else y.
 
     With only `condition`, the indices where it holds. Both x and y are computed; elements

@@ -190,7 +190,7 @@ def isscalar(element: Any) -> bool:
     return np.isscalar(element)
 
 
-def iterable(y: Any) -> Any:
+def iterable(y: Any) -> bool:
     """Whether y can be iterated over.
 
     Args:

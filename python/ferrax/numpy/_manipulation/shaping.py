@@ -247,10 +247,14 @@ def atleast_1d(x: ArrayLike, /) -> Array: ...
 
 
 @overload
-def atleast_1d(*arys: ArrayLike) -> Any: ...
+def atleast_1d(x: ArrayLike, y: ArrayLike, /, *arys: ArrayLike) -> list[Array]: ...
 
 
-def atleast_1d(*arys: Any) -> Any:
+@overload
+def atleast_1d(*arys: ArrayLike) -> Array | list[Array]: ...
+
+
+def atleast_1d(*arys: ArrayLike) -> Array | list[Array]:
     """Each argument with at least one axis; one array or a list.
 
     Args:
@@ -277,10 +281,14 @@ def atleast_2d(x: ArrayLike, /) -> Array: ...
 
 
 @overload
-def atleast_2d(*arys: ArrayLike) -> Any: ...
+def atleast_2d(x: ArrayLike, y: ArrayLike, /, *arys: ArrayLike) -> list[Array]: ...
 
 
-def atleast_2d(*arys: Any) -> Any:
+@overload
+def atleast_2d(*arys: ArrayLike) -> Array | list[Array]: ...
+
+
+def atleast_2d(*arys: ArrayLike) -> Array | list[Array]:
     """Each argument with at least two axes, new ones in front.
 
     Args:
@@ -308,10 +316,14 @@ def atleast_3d(x: ArrayLike, /) -> Array: ...
 
 
 @overload
-def atleast_3d(*arys: ArrayLike) -> Any: ...
+def atleast_3d(x: ArrayLike, y: ArrayLike, /, *arys: ArrayLike) -> list[Array]: ...
 
 
-def atleast_3d(*arys: Any) -> Any:
+@overload
+def atleast_3d(*arys: ArrayLike) -> Array | list[Array]: ...
+
+
+def atleast_3d(*arys: ArrayLike) -> Array | list[Array]:
     """Each argument with at least three axes: (n,) becomes (1, n, 1), (m, n) becomes (m, n, 1).
 
     Args:

@@ -8,7 +8,7 @@ Invariant: exact: bits of a number are read and written without rounding.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -102,7 +102,7 @@ def _isposneginf(name, x, infinity):
     return bind("eq", x, constant(infinity, x.dtype)) if is_inexact(x.dtype) else broadcast_constant(np.bool_(False), x.shape)
 
 
-def isposinf(x: Any, /, out: Any = None) -> Any:
+def isposinf(x: ArrayLike, /, out: None = None) -> Array:
     """Whether x is positive infinity.
 
     Args:
@@ -123,7 +123,7 @@ def isposinf(x: Any, /, out: Any = None) -> Any:
     return _isposneginf("isposinf", x, np.inf)
 
 
-def isneginf(x: Any, /, out: Any = None) -> Any:
+def isneginf(x: ArrayLike, /, out: None = None) -> Array:
     """Whether x is negative infinity.
 
     Args:

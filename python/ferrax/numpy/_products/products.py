@@ -454,7 +454,7 @@ def _cross(a, b, axisa, axisb, axisc, axis):
     return moveaxis(bind("concatenate", *rows, dimension=0), 0, axisc)
 
 
-def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Any:
+def cross(a: ArrayLike, b: ArrayLike, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Array:
     """Cross product of vectors of 3 (or 2: the scalar z component) along `axis`, or along axisa, axisb into axisc.
 
     Args:

@@ -12,7 +12,7 @@ import math
 import operator
 
 # No deferred annotations here: typing compiles those of a NamedTuple one by one, at import.
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
+from typing import TYPE_CHECKING, Literal, NamedTuple, overload
 
 import numpy as np
 
@@ -140,21 +140,21 @@ def unique(
     size: int | None = None,
     fill_value: ArrayLike | None = None,
     sorted: bool = True,
-) -> Any: ...
+) -> Array | tuple[Array, ...]: ...
 
 
 def unique(
     ar: ArrayLike,
-    return_index: Any = False,
-    return_inverse: Any = False,
-    return_counts: Any = False,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
     axis: int | None = None,
     *,
     equal_nan: bool = True,
     size: int | None = None,
     fill_value: ArrayLike | None = None,
     sorted: bool = True,
-) -> Any:
+) -> Array | tuple[Array, ...]:
     """The sorted unique elements of ar, or its unique slices along an axis.
 
     Args:
@@ -214,7 +214,7 @@ class _UniqueInverseResult(NamedTuple):
     inverse_indices: object
 
 
-def unique_all(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None) -> Any:
+def unique_all(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None) -> _UniqueAllResult:
     """(values, indices, inverse_indices, counts) of `unique`, nan differing from nan.
 
     Args:
@@ -232,7 +232,7 @@ def unique_all(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLik
     return _UniqueAllResult(*unique(x, return_index=True, return_inverse=True, return_counts=True, equal_nan=False, size=size, fill_value=fill_value))
 
 
-def unique_counts(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None) -> Any:
+def unique_counts(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None) -> _UniqueCountsResult:
     """(values, counts) of `unique`, nan differing from nan.
 
     Args:
@@ -250,7 +250,7 @@ def unique_counts(x: ArrayLike, /, *, size: int | None = None, fill_value: Array
     return _UniqueCountsResult(*unique(x, return_counts=True, equal_nan=False, size=size, fill_value=fill_value))
 
 
-def unique_inverse(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None) -> Any:
+def unique_inverse(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None) -> _UniqueInverseResult:
     """(values, inverse_indices) of `unique`, nan differing from nan.
 
     Args:
@@ -409,9 +409,33 @@ def setdiff1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, *, si
     return _fill(values, mask, size, fill)
 
 
+@overload
+def intersect1d(
+    ar1: ArrayLike,
+    ar2: ArrayLike,
+    assume_unique: bool = False,
+    return_indices: Literal[False] = False,
+    *,
+    size: int | None = None,
+    fill_value: ArrayLike | None = None,
+) -> Array: ...
+
+
+@overload
+def intersect1d(
+    ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, *, return_indices: Literal[True], size: int | None = None, fill_value: ArrayLike | None = None
+) -> tuple[Array, Array, Array]: ...
+
+
+@overload
 def intersect1d(
     ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, return_indices: bool = False, *, size: int | None = None, fill_value: ArrayLike | None = None
-) -> Any:
+) -> Array | tuple[Array, Array, Array]: ...
+
+
+def intersect1d(
+    ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, return_indices: bool = False, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> Array | tuple[Array, Array, Array]:
     """The sorted elements that are in both.
 
     Args:

@@ -19,7 +19,7 @@ from .._creation.arrays import asarray
 
 if TYPE_CHECKING:
     from ..._core import Array
-    from ...typing import DTypeLike
+    from ...typing import ArrayLike, DTypeLike
 
 
 class _ScalarMeta(type):
@@ -147,7 +147,7 @@ def _number(t):
     return {int: 0, float: 0.0, complex: 0j}[t]
 
 
-def can_cast(from_: Any, to: Any, casting: str = "safe") -> Any:
+def can_cast(from_: DTypeLike | ArrayLike, to: DTypeLike, casting: str = "safe") -> bool:
     """Whether a cast is allowed under a rule, as numpy.can_cast.
 
     Args:

@@ -9,7 +9,7 @@ Invariant: each is one primitive of `lax.linalg` on operands promoted to floatin
 from __future__ import annotations
 
 import typing
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Literal, overload
 
 from ... import _core
 from ...lax import linalg as _lax, sort
@@ -102,14 +102,18 @@ def _packed_qr(a):
 
 
 @overload
-def qr(a: ArrayLike, mode: Literal["reduced", "complete", "full"] = "reduced") -> QRResult: ...
+def qr(a: ArrayLike, mode: Literal["reduced", "complete", "full", "raw"] = "reduced") -> QRResult: ...
 
 
 @overload
-def qr(a: ArrayLike, mode: str) -> Any: ...
+def qr(a: ArrayLike, mode: Literal["r"]) -> Array: ...
 
 
-def qr(a: ArrayLike, mode: Any = "reduced") -> Any:
+@overload
+def qr(a: ArrayLike, mode: str) -> Array | QRResult: ...
+
+
+def qr(a: ArrayLike, mode: str = "reduced") -> Array | QRResult:
     """``a == Q @ R``, Q with orthonormal columns and R upper triangular.
 
     Args:
@@ -172,10 +176,12 @@ def svd(
 
 
 @overload
-def svd(a: ArrayLike, full_matrices: bool, compute_uv: bool, hermitian: bool = False, subset_by_index: tuple[int, int] | None = None) -> Any: ...
+def svd(a: ArrayLike, full_matrices: bool, compute_uv: bool, hermitian: bool = False, subset_by_index: tuple[int, int] | None = None) -> Array | SVDResult: ...
 
 
-def svd(a: ArrayLike, full_matrices: bool = True, compute_uv: Any = True, hermitian: bool = False, subset_by_index: tuple[int, int] | None = None) -> Any:
+def svd(
+    a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False, subset_by_index: tuple[int, int] | None = None
+) -> Array | SVDResult:
     """``a == U * S[..., None, :] @ Vh``, with orthonormal columns of U and rows of Vh, S descending.
 
     Args:

@@ -8,7 +8,7 @@ Invariant: options that save copies or checks (overwrite_a, check_finite, ..) ar
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal, overload
 
 from ... import numpy as jnp
 from ..._base.shapes import common_shape
@@ -77,9 +77,32 @@ def cho_factor(a: ArrayLike, lower: bool = False, overwrite_a: bool = False, che
     return cholesky(a, lower=lower), lower
 
 
+@overload
+def svd(
+    a: ArrayLike,
+    full_matrices: bool = True,
+    compute_uv: Literal[True] = True,
+    overwrite_a: bool = False,
+    check_finite: bool = True,
+    lapack_driver: str = "gesdd",
+) -> tuple[Array, Array, Array]: ...
+
+
+@overload
+def svd(
+    a: ArrayLike, full_matrices: bool = True, *, compute_uv: Literal[False], overwrite_a: bool = False, check_finite: bool = True, lapack_driver: str = "gesdd"
+) -> Array: ...
+
+
+@overload
 def svd(
     a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True, overwrite_a: bool = False, check_finite: bool = True, lapack_driver: str = "gesdd"
-) -> Any:
+) -> Array | tuple[Array, Array, Array]: ...
+
+
+def svd(
+    a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True, overwrite_a: bool = False, check_finite: bool = True, lapack_driver: str = "gesdd"
+) -> Array | tuple[Array, Array, Array]:
     """Singular values and vectors of matrices (..., m, n): (u, s, vh), or s. See numpy.linalg.svd.
 
     Args:
@@ -121,6 +144,38 @@ def _hermitian(a, lower):
     return strict + adjoint(strict) + d[..., None] * jnp.eye(a.shape[-1], dtype=a.dtype)
 
 
+@overload
+def eigh(
+    a: ArrayLike,
+    b: ArrayLike | None = None,
+    lower: bool = True,
+    eigvals_only: Literal[False] = False,
+    overwrite_a: bool = False,
+    overwrite_b: bool = False,
+    turbo: bool = True,
+    eigvals: None = None,
+    type: int = 1,
+    check_finite: bool = True,
+) -> tuple[Array, Array]: ...
+
+
+@overload
+def eigh(
+    a: ArrayLike,
+    b: ArrayLike | None = None,
+    lower: bool = True,
+    *,
+    eigvals_only: Literal[True],
+    overwrite_a: bool = False,
+    overwrite_b: bool = False,
+    turbo: bool = True,
+    eigvals: None = None,
+    type: int = 1,
+    check_finite: bool = True,
+) -> Array: ...
+
+
+@overload
 def eigh(
     a: ArrayLike,
     b: ArrayLike | None = None,
@@ -132,7 +187,21 @@ def eigh(
     eigvals: None = None,
     type: int = 1,
     check_finite: bool = True,
-) -> Any:
+) -> Array | tuple[Array, Array]: ...
+
+
+def eigh(
+    a: ArrayLike,
+    b: ArrayLike | None = None,
+    lower: bool = True,
+    eigvals_only: bool = False,
+    overwrite_a: bool = False,
+    overwrite_b: bool = False,
+    turbo: bool = True,
+    eigvals: None = None,
+    type: int = 1,
+    check_finite: bool = True,
+) -> Array | tuple[Array, Array]:
     """Eigenvalues, ascending, and eigenvectors of a Hermitian matrix, or of two.
 
     Golub and Van Loan, Matrix Computations, 8.7.
@@ -176,6 +245,33 @@ def _eigh_tridiagonal(d, e, eigvals_only, subset):
     return w if eigvals_only else (w, v)
 
 
+@overload
+def eigh_tridiagonal(
+    d: ArrayLike,
+    e: ArrayLike,
+    *,
+    eigvals_only: Literal[False] = False,
+    select: str = "a",
+    select_range: tuple[float, float] | None = None,
+    tol: float | None = None,
+    key: Array | None = None,
+) -> tuple[Array, Array]: ...
+
+
+@overload
+def eigh_tridiagonal(
+    d: ArrayLike,
+    e: ArrayLike,
+    *,
+    eigvals_only: Literal[True],
+    select: str = "a",
+    select_range: tuple[float, float] | None = None,
+    tol: float | None = None,
+    key: Array | None = None,
+) -> Array: ...
+
+
+@overload
 def eigh_tridiagonal(
     d: ArrayLike,
     e: ArrayLike,
@@ -185,7 +281,19 @@ def eigh_tridiagonal(
     select_range: tuple[float, float] | None = None,
     tol: float | None = None,
     key: Array | None = None,
-) -> Any:
+) -> Array | tuple[Array, Array]: ...
+
+
+def eigh_tridiagonal(
+    d: ArrayLike,
+    e: ArrayLike,
+    *,
+    eigvals_only: bool = False,
+    select: str = "a",
+    select_range: tuple[float, float] | None = None,
+    tol: float | None = None,
+    key: Array | None = None,
+) -> Array | tuple[Array, Array]:
     """Eigenvalues, ascending, and eigenvectors of a Hermitian tridiagonal matrix.
 
     Args:
@@ -236,7 +344,19 @@ def _hessenberg(a, calc_q):
     return h, q
 
 
-def hessenberg(a: ArrayLike, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+@overload
+def hessenberg(a: ArrayLike, *, calc_q: Literal[False] = False, overwrite_a: bool = False, check_finite: bool = True) -> Array: ...
+
+
+@overload
+def hessenberg(a: ArrayLike, *, calc_q: Literal[True], overwrite_a: bool = False, check_finite: bool = True) -> tuple[Array, Array]: ...
+
+
+@overload
+def hessenberg(a: ArrayLike, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Array | tuple[Array, Array]: ...
+
+
+def hessenberg(a: ArrayLike, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Array | tuple[Array, Array]:
     """h, or (h, q): ``a == q @ h @ q.T.conj()`` with h zero below its first subdiagonal; a of shape (..., n, n).
 
     Args:
@@ -286,7 +406,19 @@ def _lu(a, permute_l):
     return (p.astype(a.dtype) @ l, u) if permute_l else (p, l, u)
 
 
-def lu(a: ArrayLike, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+@overload
+def lu(a: ArrayLike, permute_l: Literal[False] = False, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Array, Array, Array]: ...
+
+
+@overload
+def lu(a: ArrayLike, permute_l: Literal[True], overwrite_a: bool = False, check_finite: bool = True) -> tuple[Array, Array]: ...
+
+
+@overload
+def lu(a: ArrayLike, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Array, Array] | tuple[Array, Array, Array]: ...
+
+
+def lu(a: ArrayLike, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Array, Array] | tuple[Array, Array, Array]:
     """(p, l, u) with ``a == p @ l @ u``, or (p @ l, u); a of shape (..., m, n).
 
     Args:
@@ -312,7 +444,9 @@ def _qr(a, mode, pivoting):
     return tuple(out[1:]) if mode == "r" else tuple(out)
 
 
-def qr(a: ArrayLike, overwrite_a: bool = False, lwork: Any = None, mode: str = "full", pivoting: bool = False, check_finite: bool = True) -> Any:
+def qr(
+    a: ArrayLike, overwrite_a: bool = False, lwork: int | None = None, mode: str = "full", pivoting: bool = False, check_finite: bool = True
+) -> tuple[Array, ...]:
     """``a == q @ r``, or with pivoting ``a[:, order] == q @ r``.
 
     Args:
@@ -347,7 +481,7 @@ def _qr_multiply(a, c, mode, pivoting, conjugate):
 
 def qr_multiply(
     a: ArrayLike, c: ArrayLike, mode: str = "right", pivoting: bool = False, conjugate: bool = False, overwrite_a: bool = False, overwrite_c: bool = False
-) -> Any:
+) -> tuple[Array, ...]:
     """The product of c and the factor q of a, and r: ``c @ q``, or ``q @ c``.
 
     Args:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal, overload
 
 import numpy as np
 
@@ -185,7 +185,19 @@ def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 1
     return _expm(A, upper_triangular=bool(upper_triangular), max_squarings=int(max_squarings))
 
 
-def expm_frechet(A: ArrayLike, E: ArrayLike, *, method: str | None = None, compute_expm: bool = True) -> Any:
+@overload
+def expm_frechet(A: ArrayLike, E: ArrayLike, *, method: str | None = None, compute_expm: Literal[True] = True) -> tuple[Array, Array]: ...
+
+
+@overload
+def expm_frechet(A: ArrayLike, E: ArrayLike, *, method: str | None = None, compute_expm: Literal[False]) -> Array: ...
+
+
+@overload
+def expm_frechet(A: ArrayLike, E: ArrayLike, *, method: str | None = None, compute_expm: bool = True) -> Array | tuple[Array, Array]: ...
+
+
+def expm_frechet(A: ArrayLike, E: ArrayLike, *, method: str | None = None, compute_expm: bool = True) -> Array | tuple[Array, Array]:
     """The exponential of A and its derivative at A along E.
 
     Args:
@@ -358,8 +370,20 @@ def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
     return jitted("sqrtm", fun=lambda a: _sqrtm(a))(A.astype(jnp.result_type(A.dtype, jnp.complex64)))
 
 
+@overload
+def funm(A: ArrayLike, func: Callable[[Array], Array], disp: Literal[True] = True) -> Array: ...
+
+
+@overload
+def funm(A: ArrayLike, func: Callable[[Array], Array], disp: Literal[False]) -> tuple[Array, Array]: ...
+
+
+@overload
+def funm(A: ArrayLike, func: Callable[[Array], Array], disp: bool = True) -> Array | tuple[Array, Array]: ...
+
+
 @api_boundary
-def funm(A: ArrayLike, func: Callable[[Array], Array], disp: bool = True) -> Any:
+def funm(A: ArrayLike, func: Callable[[Array], Array], disp: bool = True) -> Array | tuple[Array, Array]:
     """The function of a matrix that `func`, of arrays element by element, extends to.
 
     Args:

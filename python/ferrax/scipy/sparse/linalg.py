@@ -181,7 +181,7 @@ def _solve(solver, A, b, x0, tol, atol, maxiter, M, symmetric):
 
 
 @api_boundary
-def cg(A: Any, b: Any, x0: Any = None, *, tol: float = 1e-05, atol: float = 0.0, maxiter: Any = None, M: Any = None) -> Any:
+def cg(A: Any, b: Any, x0: Any = None, *, tol: float = 1e-05, atol: float = 0.0, maxiter: int | None = None, M: Any = None) -> tuple[Any, Array]:
     """Conjugate gradients, for Hermitian positive definite A.
 
     Args:
@@ -209,7 +209,7 @@ def cg(A: Any, b: Any, x0: Any = None, *, tol: float = 1e-05, atol: float = 0.0,
 
 
 @api_boundary
-def bicgstab(A: Any, b: Any, x0: Any = None, *, tol: float = 1e-05, atol: float = 0.0, maxiter: Any = None, M: Any = None) -> Any:
+def bicgstab(A: Any, b: Any, x0: Any = None, *, tol: float = 1e-05, atol: float = 0.0, maxiter: int | None = None, M: Any = None) -> tuple[Any, Array]:
     """Stabilized biconjugate gradients, for any A (Van der Vorst, SIAM J. Sci. Stat. Comput. 13, 1992).
 
     Args:
@@ -233,10 +233,10 @@ def gmres(
     tol: float = 1e-05,
     atol: float = 0.0,
     restart: int = 20,
-    maxiter: Any = None,
+    maxiter: int | None = None,
     M: Any = None,
     solve_method: str = "batched",
-) -> Any:
+) -> tuple[Any, Array]:
     """Generalized minimal residuals with restarts, for any A.
 
     Args:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import itertools
 import typing
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -156,12 +156,12 @@ class Rotation(typing.NamedTuple):
     quat: _core.Array
 
     @classmethod
-    def concatenate(cls, rotations: Sequence[Any]) -> Any:
+    def concatenate(cls, rotations: Sequence[Rotation]) -> Self:
         """The concatenation of a sequence of rotations."""
         return cls(jnp.concatenate([jnp.atleast_2d(r.quat) for r in rotations]))
 
     @classmethod
-    def from_euler(cls, seq: str, angles: Array, degrees: bool = False) -> Any:
+    def from_euler(cls, seq: str, angles: Array, degrees: bool = False) -> Self:
         """Successive rotations about coordinate axes.
 
         seq: up to three of "xyz", about the fixed axes, or of "XYZ", about those that turn along. angles: float[.., len(seq)], or a number for one axis.
@@ -183,7 +183,7 @@ class Rotation(typing.NamedTuple):
         return cls(q)
 
     @classmethod
-    def from_matrix(cls, matrix: Array) -> Any:
+    def from_matrix(cls, matrix: Array) -> Self:
         """Rotations of orthogonal matrices, float[.., 3, 3], of determinant 1. Raises ValueError for another shape."""
         m = _inexact(matrix)
         if m.ndim < 2 or tuple(m.shape[-2:]) != (3, 3):
@@ -191,14 +191,14 @@ class Rotation(typing.NamedTuple):
         return cls(_from_matrix(m))
 
     @classmethod
-    def from_mrp(cls, mrp: Array) -> Any:
+    def from_mrp(cls, mrp: Array) -> Self:
         """Rotations of modified Rodrigues parameters, float[.., 3]: the axis times tan(angle / 4)."""
         v = _inexact(mrp)
         square = (v * v).sum(-1, keepdims=True)
         return cls(jnp.concatenate([2 * v, 1 - square], axis=-1) / (1 + square))
 
     @classmethod
-    def from_quat(cls, quat: Array) -> Any:
+    def from_quat(cls, quat: Array) -> Self:
         """Rotations of quaternions (x, y, z, w), float[.., 4], of any length but 0. Raises ValueError for another shape."""
         q = _inexact(quat)
         if q.ndim == 0 or q.shape[-1] != 4:
@@ -206,23 +206,23 @@ class Rotation(typing.NamedTuple):
         return cls(_unit(q))
 
     @classmethod
-    def from_rotvec(cls, rotvec: Array, degrees: bool = False) -> Any:
+    def from_rotvec(cls, rotvec: Array, degrees: bool = False) -> Self:
         """Rotations of vectors along their axes, float[.., 3], as long as the angle."""
         v = _inexact(rotvec)
         return cls(_from_rotvec(jnp.deg2rad(v) if degrees else v))
 
     @classmethod
-    def identity(cls, num: int | None = None, dtype: DTypeLike = float) -> Any:
+    def identity(cls, num: int | None = None, dtype: DTypeLike = float) -> Self:
         """The identity rotation, or `num` of them."""
         q = jnp.array([0, 0, 0, 1], dtype)
         return cls(q if num is None else jnp.tile(q, (num, 1)))
 
     @classmethod
-    def random(cls, random_key: Array, num: int | None = None) -> Any:
+    def random(cls, random_key: Array, num: int | None = None) -> Self:
         """A rotation drawn from all, or `num` of them: normal numbers in four directions have no preferred one."""
         return cls(_unit(random.normal(random_key, (4,) if num is None else (num, 4))))
 
-    def __getitem__(self, indexer: Any) -> Any:
+    def __getitem__(self, indexer: Any) -> Rotation:
         if self.single:
             raise TypeError("Single rotation is not subscriptable.")
         return Rotation(self.quat[indexer])
@@ -235,7 +235,7 @@ class Rotation(typing.NamedTuple):
     def __bool__(self) -> bool:
         return True
 
-    def __mul__(self, other: Any) -> Any:
+    def __mul__(self, other: Rotation) -> Rotation:
         """First `other`, then this one; single ones meet each of several."""
         if not isinstance(other, Rotation):
             return NotImplemented
@@ -247,7 +247,7 @@ class Rotation(typing.NamedTuple):
         m = self.as_matrix()
         return jnp.einsum("...kj,...k->...j" if inverse else "...jk,...k->...j", m, v)
 
-    def as_euler(self, seq: str, degrees: bool = False) -> Any:
+    def as_euler(self, seq: str, degrees: bool = False) -> Array:
         """The three angles of `from_euler`; in gimbal lock one of them is 0. Raises ValueError for a seq of fewer axes."""
         if len(seq) != 3:
             raise ValueError(f"Expected 3 axes, got {seq}.")
@@ -280,7 +280,7 @@ class Rotation(typing.NamedTuple):
         q = _canonical(self.quat) if canonical else self.quat
         return jnp.roll(q, 1, axis=-1) if scalar_first else q
 
-    def inv(self) -> Any:
+    def inv(self) -> Rotation:
         """The rotations back."""
         return Rotation(self.quat * jnp.array([-1, -1, -1, 1], self.quat.dtype))
 
@@ -289,7 +289,7 @@ class Rotation(typing.NamedTuple):
         v = self.quat[..., :3]
         return 2 * jnp.arctan2(jnp.sqrt((v * v).sum(-1)), abs(self.quat[..., 3]))
 
-    def mean(self, weights: Array | None = None) -> Any:
+    def mean(self, weights: Array | None = None) -> Rotation:
         """The rotation nearest to all: the first eigenvector of sum w q q' (F. L. Markley et al., Journal of Guidance, Control and Dynamics 30, 2007)."""
         q = jnp.atleast_2d(self.quat)
         w = jnp.ones(q.shape[0], q.dtype) if weights is None else jnp.asarray(weights).astype(q.dtype)
@@ -300,7 +300,7 @@ class Rotation(typing.NamedTuple):
         return Rotation.from_quat(vectors[:, -1])
 
     @property
-    def single(self) -> Any:
+    def single(self) -> bool:
         """Whether it is one rotation, not several."""
         return self.quat.ndim == 1
 
@@ -320,7 +320,7 @@ class Slerp(typing.NamedTuple):
     rotvecs: _core.Array
 
     @classmethod
-    def init(cls, times: Array, rotations: Any) -> Any:
+    def init(cls, times: Array, rotations: Rotation) -> Self:
         """times: float[n], ascending; rotations: n of them, two or more. Raises ValueError for other numbers of them."""
         if rotations.single or len(rotations) < 2:
             raise ValueError("`rotations` must be a sequence of at least 2 rotations.")
@@ -334,7 +334,7 @@ class Slerp(typing.NamedTuple):
         first = rotations[:-1]
         return cls(times, jnp.diff(times), first, (first.inv() * rotations[1:]).as_rotvec())
 
-    def __call__(self, times: Array) -> Any:
+    def __call__(self, times: Array) -> Rotation:
         """The rotations at these times, a number or float[m]; outside, those of the nearest interval are extrapolated."""
         t = _inexact(times)
         if t.ndim > 1:

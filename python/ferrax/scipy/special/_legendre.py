@@ -5,11 +5,15 @@ Invariant: by recurrence over degrees, all orders at a time; the sign is that of
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ... import _core, lax, numpy as jnp
+
+if TYPE_CHECKING:
+    from ..._core import Array
+    from ...typing import ArrayLike
 
 __all__ = ["lpmn", "lpmn_values"]
 
@@ -53,7 +57,7 @@ def _values(top, x, normalized):
     return jnp.swapaxes(columns, 0, 1)
 
 
-def lpmn_values(m: int, n: int, z: Any, is_normalized: bool) -> Any:
+def lpmn_values(m: int, n: int, z: ArrayLike, is_normalized: bool) -> Array:
     """The associated Legendre functions of the first kind.
 
     Args:
@@ -102,7 +106,7 @@ def _derivatives(p, x):
     return out
 
 
-def lpmn(m: int, n: int, z: Any) -> Any:
+def lpmn(m: int, n: int, z: ArrayLike) -> tuple[Array, Array]:
     """The associated Legendre functions of the first kind, and their derivatives.
 
     Args:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
 
@@ -20,6 +20,11 @@ from ...numpy._support.arguments import Array, check_arraylike, ndim_of, promote
 from ...tree_util import register_pytree_node_class
 from ..special import logsumexp, ndtr
 from .multivariate_normal import _whitened
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from ...typing import ArrayLike
 
 _BANDWIDTH = "`bw_method` should be 'scott', 'silverman', a scalar, or a callable."
 
@@ -100,24 +105,24 @@ class gaussian_kde:
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
-    def tree_flatten(self) -> Any:
+    def tree_flatten(self) -> tuple[tuple[Array, ...], None]:
         """The arrays; there are no static data."""
         return (self.neff, self.dataset, self.weights, self.covariance, self.inv_cov), None
 
     @classmethod
-    def tree_unflatten(cls, aux_data: Any, children: Any) -> Any:
+    def tree_unflatten(cls, aux_data: None, children: Iterable[Any]) -> Self:
         """The object of these arrays."""
         kde = cls.__new__(cls)
         kde._fill(**dict(zip(("neff", "dataset", "weights", "covariance", "inv_cov"), children, strict=True)))
         return kde
 
     @property
-    def d(self) -> Any:
+    def d(self) -> int:
         """The number of dimensions."""
         return self.dataset.shape[0]
 
     @property
-    def n(self) -> Any:
+    def n(self) -> int:
         """The number of observations."""
         return self.dataset.shape[1]
 
@@ -141,7 +146,7 @@ class gaussian_kde:
         log_norm = jnp.sum(jnp.log(jnp.diagonal(factor))) + self.d * float(np.log(2 * np.pi) / 2)
         return -jnp.sum(between**2, axis=-1) / 2 - log_norm
 
-    def evaluate(self, points: Any) -> Any:
+    def evaluate(self, points: ArrayLike) -> Array:
         """The estimated density at points (d, m), or (d,) for one point: (m,).
 
         Raises:
@@ -149,20 +154,20 @@ class gaussian_kde:
         """
         return jnp.exp(self.logpdf(points))
 
-    def __call__(self, points: Any) -> Any:
+    def __call__(self, points: ArrayLike) -> Array:
         """`evaluate`."""
         return self.evaluate(points)
 
-    def pdf(self, x: Any) -> Any:
+    def pdf(self, x: ArrayLike) -> Array:
         """`evaluate`."""
         return self.evaluate(x)
 
-    def logpdf(self, x: Any) -> Any:
+    def logpdf(self, x: ArrayLike) -> Array:
         """The logarithm of the estimated density; arguments, result and errors are those of `evaluate`."""
         points, dataset = self._points(x)
         return logsumexp(self._log_kernels(points, dataset, self.covariance.astype(points.dtype)), axis=0, b=self.weights[:, None])
 
-    def integrate_gaussian(self, mean: Any, cov: Any) -> Any:
+    def integrate_gaussian(self, mean: ArrayLike, cov: ArrayLike) -> Array:
         """The integral of the estimate times a normal density with this mean (d,) and covariance (d, d).
 
         Raises:
@@ -176,7 +181,7 @@ class gaussian_kde:
         mean, cov, dataset = promote_inexact("integrate_gaussian", mean, cov, self.dataset)
         return jnp.exp(logsumexp(self._log_kernels(mean[:, None], dataset, self.covariance + cov)[:, 0], b=self.weights))
 
-    def integrate_box_1d(self, low: Any, high: Any) -> Any:
+    def integrate_box_1d(self, low: ArrayLike, high: ArrayLike) -> Array:
         """The integral of the estimate from low to high.
 
         Raises:
@@ -190,7 +195,7 @@ class gaussian_kde:
         low, high = (low - self.dataset[0]) / width, (high - self.dataset[0]) / width
         return jnp.sum(self.weights * (ndtr(high) - ndtr(low)))
 
-    def integrate_kde(self, other: Any) -> Any:
+    def integrate_kde(self, other: gaussian_kde) -> Array:
         """The integral of the product of two estimates.
 
         Raises:
@@ -201,7 +206,7 @@ class gaussian_kde:
         kernels = self._log_kernels(other.dataset, self.dataset, self.covariance + other.covariance)
         return jnp.exp(logsumexp(kernels, b=self.weights[:, None] * other.weights))
 
-    def resample(self, key: Any, shape: Any = ()) -> Any:
+    def resample(self, key: Array, shape: Sequence[int] = ()) -> Array:
         """Draws from the estimate: (d, *shape).
 
         Args:
@@ -213,10 +218,10 @@ class gaussian_kde:
         noise = random.multivariate_normal(key_noise, jnp.zeros(self.d, self.covariance.dtype), self.covariance, shape=shape, dtype=self.dataset.dtype)
         return jnp.moveaxis(self.dataset.T[index] + noise, -1, 0)
 
-    def integrate_box(self, low_bounds: Any, high_bounds: Any, maxpts: Any = None) -> Any:
+    def integrate_box(self, low_bounds: Any, high_bounds: Any, maxpts: Any = None) -> NoReturn:
         """Not here: raises NotImplementedError, as in JAX."""
         raise NotImplementedError("only 1D box integrations are supported; use `integrate_box_1d`")
 
-    def set_bandwidth(self, bw_method: Any = None) -> Any:
+    def set_bandwidth(self, bw_method: Any = None) -> NoReturn:
         """Not here: raises NotImplementedError, as in JAX; make another object."""
         raise NotImplementedError("dynamically changing the bandwidth method is not supported")

@@ -8,7 +8,7 @@ Invariant: a NaN in a sample makes the result NaN, unless it is to be omitted.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -39,7 +39,7 @@ def _check_policy(nan_policy):
 
 
 @jit(static_argnames=("axis", "nan_policy", "keepdims"))
-def mode(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False) -> Any:
+def mode(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False) -> ModeResult:
     """The most frequent value along an axis, the least of several; NaNs are equal among themselves and largest.
 
     Args:
