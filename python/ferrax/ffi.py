@@ -171,7 +171,7 @@ def _order(layout, rank, at):
     order = layout.major_to_minor if isinstance(layout, Layout) else layout
     order = tuple(map(int, order))
     if sorted(order) != list(range(rank)):
-        raise ValueError(f"the layout of {at} is an order of its {rank} axes, got {order}")
+        raise ValueError(f"the layout of {at} must be a permutation of its {rank} axes, got {order}")
     return order
 
 
@@ -211,7 +211,7 @@ def _in_memory(x, order):
 
 def _result(r, position):
     if isinstance(r, AbstractToken):
-        raise NotImplementedError("ffi_call: a token as a result: effects have their order without; has_side_effect=True")
+        raise NotImplementedError("ffi_call: results cannot be tokens: effects are ordered without them; pass has_side_effect=True")
     if not hasattr(r, "shape") or not hasattr(r, "dtype"):
         raise ValueError(f"All elements of result_shape_dtypes must have 'shape' and 'dtype' attributes. Got {r} at position {position}.")
     return _core.ShapedArray(tuple(r.shape), np.dtype(r.dtype))

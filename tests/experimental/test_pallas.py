@@ -407,7 +407,7 @@ def test_loads_and_stores_under_a_mask(jax, pl):
 @pytest.mark.ours
 def test_what_is_hardware_s_says_so(jax, pl, pltpu):
     assert isinstance(pltpu.emit_pipeline, type)
-    with pytest.raises(NotImplementedError, match=r"emit_pipeline: it is an instruction of TPUs"):
+    with pytest.raises(NotImplementedError, match=r"emit_pipeline: it is a TPU instruction"):
         pltpu.emit_pipeline(lambda: None, grid=(1,))
     with pytest.raises(ValueError, match="no kernel runs here"):
         pl.program_id(0)

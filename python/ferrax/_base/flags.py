@@ -100,7 +100,7 @@ def inert(function, option, why):
 
 def refused(function, option, value, why):
     """Raises NotImplementedError for an unsupported value of an option."""
-    raise NotImplementedError(f"{function}: {option}={value!r} is not there: {why}")
+    raise NotImplementedError(f"{function}: {option}={value!r} is not supported: {why}")
 
 
 def no_sharding(function, sharding):

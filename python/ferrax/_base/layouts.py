@@ -27,7 +27,7 @@ class Layout:
     def __post_init__(self):
         object.__setattr__(self, "major_to_minor", tuple(self.major_to_minor))
         if self.major_to_minor != tuple(range(len(self.major_to_minor))) or self.tiling:
-            raise ValueError(f"arrays lie in row-major order here; the layout {self.major_to_minor} with tiling {self.tiling} cannot be had")
+            raise ValueError(f"arrays are stored in row-major order; the layout {self.major_to_minor} with tiling {self.tiling} is not supported")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -54,7 +54,7 @@ class Captured(BaseException):
     def __init__(self, ref):
         self.ref, self.staging = ref, ref._staging
         super().__init__(
-            f"a mutable reference of type {ref._type()} is used inside of a transformation that does not hand references on: make it an argument of a"
+            f"a mutable reference of type {ref._type()} is used inside a transformation that does not pass references on: make it an argument of a"
             " jitted function, a loop or a branch"
         )
 

@@ -236,4 +236,4 @@ def atomic_cas(ref: Any, cmp: Any, val: Any) -> Any:
     return old
 
 
-elementwise_inline_asm: Any = _refused("jax.experimental.pallas.triton.elementwise_inline_asm", "it is assembly of GPUs; write it with jnp")
+elementwise_inline_asm: Any = _refused("jax.experimental.pallas.triton.elementwise_inline_asm", "it is GPU assembly; use jnp instead")
