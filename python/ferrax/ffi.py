@@ -137,7 +137,7 @@ def include_dir() -> Any:
         str, a path.
 
     Raises:
-        RuntimeError: there is none. Handlers that were compiled with these headers work anyway; a plain function needs none (`api_version=0`).
+        RuntimeError: there is no such folder. Handlers that were compiled with these headers work anyway; a plain function does not need them (`api_version=0`).
     """
     for folder in map(pathlib.Path, sys.path):
         if (folder / "jaxlib" / "include").is_dir():
@@ -265,7 +265,7 @@ def ffi_call(
       legacy_backend_config: the opaque string.
 
     Returns:
-      a function of arrays; its keyword arguments are the handler's attributes: numbers, strings, arrays of NumPy's, dicts.
+      a function of arrays; its keyword arguments are the handler's attributes: numbers, strings, NumPy arrays, dicts.
 
     Raises:
       ValueError: an option is not valid, or does not fit the arrays.

@@ -89,7 +89,7 @@ def check_layout(layout, shape, what):
 
 
 def sharding_of(place):
-    """The sharding of a `Format`; what is no `Format` as it is."""
+    """The sharding of a `Format`; anything else is returned as it is."""
     return place.sharding if isinstance(place, Format) else place
 
 

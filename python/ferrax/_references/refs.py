@@ -227,7 +227,7 @@ class Ref(Shaped):
         if outside(owner):
             kind, role, where = _ROLES.get(owner.what, _ROLES["grad"])
             operation = "a set/swap" if what == "set" else "an addupdate"
-            # of JAX's class
+            # a plain Exception, as in JAX
             raise Exception(
                 f"performing {operation} operation with {kind} value on {role} array reference of type {self._type()}."
                 f" Move the array reference to be an argument {where} function?"

@@ -182,7 +182,7 @@ class Mesh(_Axes):
 
     Raises:
       ValueError: there are not as many names as axes, or one is given twice.
-      TypeError: an axis type is none.
+      TypeError: an axis type is not an `AxisType`.
 
     A mesh is also a context manager: inside, specifications without a mesh refer to it.
     """

@@ -48,7 +48,8 @@ def poisson(
         Array of `shape` and `dtype`.
 
     Raises:
-        ValueError: lam does not broadcast. TypeError: the dtype is not an integer type.
+        ValueError: lam does not broadcast.
+        TypeError: the dtype is not an integer type.
 
     >>> random.poisson(random.key(0), 4.0, (3,)).dtype
     dtype('int32')
