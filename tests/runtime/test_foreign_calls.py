@@ -230,7 +230,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_is_refused(jax, ffi, name):
+def test_unsupported_arguments(jax, ffi, name):
     options, says = WRONG[name]
     (out,) = shapes(jax, ((4,), F32))
     with pytest.raises(ValueError, match=says):
