@@ -154,7 +154,7 @@ REASONS = (
     (
         r"^jax\.scipy\.stats\.(bernoulli|betabinom)\.(log)?pmf: ",
         r"^value: .*\[(-inf|0\.)[^]]*\], not",
-        "0 at what is no integer; JAX gives a number between its neighbours'",
+        "0 where k is not an integer; JAX gives a number between those at its neighbours",
     ),
     (r"stats\.cauchy\.ppf: .*a0=(u?int|0)", r"^value: .*\[-?inf[^]]*\], not", "infinite at 0 and 1, which JAX rounds"),
     (r"stats\.norm\.ppf: .*a0=float32.* x64", r"^value: ", "of points in single precision JAX has the quantile in single"),

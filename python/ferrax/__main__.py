@@ -4,7 +4,7 @@ python -m ferrax program.py ARGS        run a program
 python -m ferrax -m MODULE ARGS         run a module, for instance pytest
 python -m ferrax -c CODE ARGS           run a line
 python -m ferrax adopt                  make this environment's `jax` and `jaxlib` Ferrax, until `pip uninstall jax jaxlib`
-python -m ferrax doctor NAME            read an installed library: which names of JAX's it uses, and which are absent here
+python -m ferrax doctor NAME            read an installed library: which names of JAX it uses, and which are absent here
 python -m ferrax info                   print facts about this machine and this installation: versions, devices, limits, flags
 """
 

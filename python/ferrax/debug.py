@@ -146,7 +146,7 @@ def print(
         KeyError: the format names a value that is not given.
     """
     if partitioned:
-        inert("debug.print", "partitioned", "values are whole")
+        inert("debug.print", "partitioned", "whole arrays are printed")
     emit = functools.partial(_emit, _log if _use_logging else _print, ordered, skip_format_check)
     if fmt is None:
         _no_more("debug_print", args, kwargs)
@@ -200,7 +200,7 @@ def callback(
         TypeError: `callback` is not callable.
     """
     if partitioned:
-        inert("debug.callback", "partitioned", "arguments are whole")
+        inert("debug.callback", "partitioned", "the callback gets whole arrays")
     if callback is None:
         _no_more("debug_callback", args, kwargs)
         return functools.partial(_call, ordered)
@@ -318,13 +318,13 @@ def breakpoint(
         NotImplementedError: a backend is given.
     """
     if backend is not None:
-        refused("breakpoint", "backend", backend, "there is Python's debugger")
+        refused("breakpoint", "backend", backend, "it starts Python's debugger")
     if not filter_frames:
         inert("breakpoint", "filter_frames", "one frame is shown")
     if num_frames is not None:
         inert("breakpoint", "num_frames", "one frame is shown")
     if token is not None:
-        inert("breakpoint", "token", "order is what `ordered` says")
+        inert("breakpoint", "token", "`ordered` decides on the order")
     frame = inspect.currentframe().f_back
     where = f"{frame.f_code.co_filename}:{frame.f_lineno} ({frame.f_code.co_name})"
     variables = {name: x for name, x in frame.f_locals.items() if name.isidentifier() and not name.startswith("__")}

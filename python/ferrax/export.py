@@ -369,7 +369,7 @@ class _SymbolicSource(_Source):
     def _family(self, platform, names):
         _, made, _ = self._symbolically(platform, self.sizes)
         family, found = family_of(names, lambda sample: self._symbolically(platform, self.sizes, sample)[0].jaxpr, self.samples, made)
-        sizes = ", ".join(e for e in found if not e.startswith("ratio("))  # what is no quotient of floats
+        sizes = ", ".join(e for e in found if not e.startswith("ratio("))  # those that are not quotients of floats
         every = [e for e in symbolic_shape(sizes, scope=self.sizes[0].scope) if is_symbolic_dim(e)]
         _, _, assumed = self._symbolically(platform, [*made, *every])
         self.assumed = list(dict.fromkeys([*self.assumed, *assumed]))

@@ -143,7 +143,7 @@ def include_dir() -> str:
         str, a path.
 
     Raises:
-        RuntimeError: there is none. Handlers that were compiled with these headers work anyway; a plain function needs none (`api_version=0`).
+        RuntimeError: there is no such folder. Handlers that were compiled with these headers work anyway; a plain function does not need them (`api_version=0`).
     """
     for folder in map(pathlib.Path, sys.path):
         if (folder / "jaxlib" / "include").is_dir():
@@ -177,7 +177,7 @@ def _order(layout, rank, at):
     order = layout.major_to_minor if isinstance(layout, Layout) else layout
     order = tuple(map(int, order))
     if sorted(order) != list(range(rank)):
-        raise ValueError(f"the layout of {at} is an order of its {rank} axes, got {order}")
+        raise ValueError(f"the layout of {at} must be a permutation of its {rank} axes, got {order}")
     return order
 
 
@@ -217,7 +217,7 @@ def _in_memory(x, order):
 
 def _result(r, position):
     if isinstance(r, AbstractToken):
-        raise NotImplementedError("ffi_call: a token as a result: effects have their order without; has_side_effect=True")
+        raise NotImplementedError("ffi_call: results cannot be tokens: effects are ordered without them; pass has_side_effect=True")
     if not hasattr(r, "shape") or not hasattr(r, "dtype"):
         raise ValueError(f"All elements of result_shape_dtypes must have 'shape' and 'dtype' attributes. Got {r} at position {position}.")
     return _core.ShapedArray(tuple(r.shape), np.dtype(r.dtype))
@@ -301,7 +301,7 @@ def ffi_call(
       legacy_backend_config: the opaque string.
 
     Returns:
-      a function of arrays; its keyword arguments are the handler's attributes: numbers, strings, arrays of NumPy's, dicts.
+      a function of arrays; its keyword arguments are the handler's attributes: numbers, strings, NumPy arrays, dicts.
 
     Raises:
       ValueError: an option is not valid, or does not fit the arrays.

@@ -513,7 +513,7 @@ def _serialize(self):
 
 
 def _deserialize(registry, data):
-    """The structure that `serialize_using_proto` wrote. Raises ValueError for bytes that are none."""
+    """The structure that `serialize_using_proto` wrote. Raises ValueError for bytes that do not hold one."""
     from ._trees.proto import deserialize
 
     return deserialize(registry, data)

@@ -44,7 +44,7 @@ def test_lists_are_not_arrays(jnp):
     assert int(jnp.sum(jnp.array([1, 2, 3]))) == 6
 
 
-def test_types_are_narrow_unless_asked(jax, jnp, x64, close):
+def test_types_are_narrow_by_default(jax, jnp, x64, close):
     assert jnp.array([1.0]).dtype == np.float64 and jnp.arange(3).dtype == np.int64
     close(jax.jit(lambda x: x + 1e-12)(1.0) - 1.0, 1e-12, 1e-15)
     jax.config.update("jax_enable_x64", False)

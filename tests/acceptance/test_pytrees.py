@@ -42,7 +42,7 @@ def test_trees_of_different_shape_are_refused(jax):
 
 
 @pytest.mark.ours
-def test_older_spellings(jax, jnp):
+def test_older_names(jax, jnp):
     assert jax.tree_map(lambda v: v + 1, {"a": 1}) == {"a": 2}
     assert jax.tree_reduce(lambda a, v: a + v, [1, 2], initializer=0) == 3
     leaves, treedef = jax.tree_flatten((1, 2))

@@ -73,7 +73,7 @@ def test_every_public_function_has_a_line(jax, lines, module):
 
 
 @pytest.mark.parametrize("function", [f"{line.module}.{name}" for t in conformance.TABLES for line, name in conformance.functions(t)])
-def test_a_function_is_there_and_its_parameters_are_tried(jax, lines, function):
+def test_each_function_exists_and_accepts_its_parameters(jax, lines, function):
     line, name = lines[function], function.rpartition(".")[2]
     if line.reason:
         return

@@ -477,7 +477,7 @@ def messages(root):
                 yield from ((f"{path.name}:{i}", text) for text in re.findall(r'"((?:[^"\\]|\\.)*)"', line))
 
 
-def test_messages_speak_of_this_library(jax):
+def test_messages_name_this_library(jax):
     # One file says what JAX says, to those who wait for its words.
     assert [(place, text) for place, text in messages(package(jax)) if FOREIGN.search(text) and not place.startswith("_logs.py")] == []
 

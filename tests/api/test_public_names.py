@@ -62,7 +62,7 @@ def test_what_a_dictionary_has_is_what_a_name_gives(jax):
 
 
 @pytest.mark.ours
-def test_serialization_says_what_is_missing(jnp, monkeypatch):
+def test_serialization_names_what_is_missing(jnp, monkeypatch):
     """Without TensorStore the modules can be imported; what needs it names it."""
     monkeypatch.setitem(sys.modules, "tensorstore", None)
     name = "ferrax.experimental.array_serialization.tensorstore_impl"

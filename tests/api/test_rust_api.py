@@ -131,7 +131,7 @@ def _internal():
     return *re.findall(r"#\[doc\(hidden\)\]\npub mod (\w+);", root), *unused, "export/bytes", "export/file"
 
 
-def test_every_public_name_stands_in_a_tested_example():
+def test_every_public_name_occurs_in_a_tested_example():
     internal = _internal()
     public, examples = {}, [*re.findall(r"```rust\n(.*?)```", (_ROOT / "README.md").read_text(), re.S)]
     for path in sorted((_ROOT / "src").rglob("*.rs")):

@@ -84,7 +84,7 @@ def keep_in_attribute(x, holder):
 
 @pytest.mark.parametrize("transform", ["jit", "vmap"])
 @pytest.mark.parametrize("keep", [keep_in_closure, keep_in_containers, keep_in_attribute])
-def test_the_error_of_a_leak_says_what_holds_it(jax, checking, keep, transform):
+def test_the_error_of_a_leak_names_what_holds_it(jax, checking, keep, transform):
     holder, chain = Keeper(), []
 
     def f(x):
@@ -352,7 +352,7 @@ def test_a_context_is_its_threads_own_also_as_a_decorator(jax):
     assert inside == [True] and jax.config.jax_enable_x64 is False
 
 
-def test_none_within_a_context_is_none(jax):
+def test_none_within_a_context_means_no_value(jax):
     with jax.default_matmul_precision("float32"):
         with jax.default_matmul_precision(None):
             assert jax.config.jax_default_matmul_precision is None
@@ -442,7 +442,7 @@ def test_no_tracing(jax):
             f(2)
 
 
-def test_softmax_has_its_own_derivative_where_it_is_asked_for(jax):
+def test_softmax_has_its_own_derivative_where_it_is_requested(jax):
     text = lambda: str(jax.make_jaxpr(jax.nn.softmax)(np.ones(3, np.float32)))
     assert jax.config.jax_softmax_custom_jvp is False and "custom_jvp_call" not in text()
     with jax.softmax_custom_jvp(True):
@@ -526,7 +526,7 @@ def test_wrong_values_of_flags(jax):
 
 
 @pytest.mark.ours
-def test_every_flag_says_what_its_values_do(jax):
+def test_every_flag_documents_its_values(jax):
     """Each flag is read by somebody, or says that it is not: inert, or with values that are refused."""
     configuration = importlib.import_module(f"{jax.__name__}._base.flags")
     root = pathlib.Path(inspect.getfile(jax)).parent
@@ -666,7 +666,7 @@ def test_the_users_dtypes_are_checked(jax, jnp, name):
         f(x, y)
 
 
-def test_a_trace_for_the_library_is_none_for_the_user(jax, jnp):
+def test_a_trace_for_the_library_is_not_one_for_the_user(jax, jnp):
     """The library's own call of a jitted function is not checked; the user's later one with the same types is."""
     q = jnp.percentile(jnp.arange(5), 30)  # mixes dtypes inside
     with jax.numpy_dtype_promotion("strict"):
@@ -692,12 +692,12 @@ def masked(jax, jnp):
 
 
 @pytest.mark.parametrize("name", ["comb", "interpolation", "logsumexp", "poch", "sinc", "weights", "xlogy"])
-def test_what_a_function_masks_is_not_told(jax, jnp, name):
+def test_values_that_a_function_masks_are_not_reported(jax, jnp, name):
     with jax.debug_nans(True):
         masked(jax, jnp)[name]()
 
 
-def test_a_bad_result_is_told_when_the_function_returns(jax, jnp):
+def test_a_wrong_result_is_reported_when_the_function_returns(jax, jnp):
     with jax.debug_nans(True):
         with pytest.raises(FloatingPointError, match="nan.*log"):
             jnp.log(-jnp.ones(2))
@@ -780,7 +780,7 @@ DTYPED = {
 
 
 @pytest.mark.parametrize("name", sorted(DTYPED))
-def test_64_bits_that_are_not_given_are_told(jax, jnp, name):
+def test_truncation_of_64_bits_warns(jax, jnp, name):
     run = functools.partial(DTYPED[name], jax, jnp.ones((2, 2)))
     with pytest.warns(UserWarning, match="Explicitly requested dtype float64"):
         run("float64")

@@ -65,7 +65,7 @@ def warned(lib, function, parameter, asked, case):
 
 @pytest.mark.ours
 @pytest.mark.parametrize("table", conformance.TABLES)
-def test_dtypes_that_are_asked_for(jax, table):
+def test_requested_dtypes(jax, table):
     """A dtype of 64 bits warns of the narrower one wherever it is taken; Python's classes, which ask for no size, do not."""
     wrong = []
     for call, function, parameter, asked, case in cases([table]):

@@ -61,14 +61,14 @@ NAMES = ["scan", "scan backwards", "while", "fori with a traced bound", "nested"
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_who_makes_a_nan_under_jit(jax, jnp, name):
+def test_the_operation_that_makes_a_nan_under_jit_is_named(jax, jnp, name):
     f, x, want = programs(jax, jnp)[name]
     with jax.debug_nans(True):
         assert told(jax.jit(f), x) == ("nan", *want)
 
 
 @pytest.mark.parametrize("name", ["scan", "while", "map", "nested", "a branch in a loop", "a derivative", "a derivative of a loop"])
-def test_who_makes_a_nan_outside(jax, jnp, name):
+def test_the_operation_that_makes_a_nan_outside_of_jit_is_named(jax, jnp, name):
     f, x, want = programs(jax, jnp)[name]
     with jax.debug_nans(True):
         assert told(f, x) == ("nan", *want)
@@ -86,7 +86,7 @@ def test_infinities(jax, jnp):
         assert told(jax.jit(loop), 1.0) == ("inf", "mul", "grows", [("12", "while")])
 
 
-def test_what_nobody_reads_is_no_fault(jax, jnp):
+def test_unread_nans_are_not_reported(jax, jnp):
     with jax.debug_nans(True):
         # a predicate that is nan is false, and the loop ends with numbers
         f, x, _ = programs(jax, jnp)["the predicate"]

@@ -21,7 +21,7 @@ def test_a_table_that_lacks_a_slot_or_has_one_too_many_is_refused():
         _core.provide_hook("wrong", None)
 
 
-def test_the_table_imports_nothing_before_it_is_asked():
+def test_the_table_imports_nothing_before_it_is_used():
     code = "import sys, ferrax; print(*sorted(m for m in sys.modules if m in ('ferrax.numpy', 'ferrax.random', 'ferrax._export.traced_sizes')))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == ""
 

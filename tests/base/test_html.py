@@ -191,7 +191,7 @@ def told(*args, **env):
     return done.returncode, done.stdout, done.stderr
 
 
-def test_info_says_what_this_machine_is(jax):
+def test_info_describes_the_machine(jax):
     status, out, _ = told("info", FERRAX_ENABLE_X64="1", FERRAX_NUM_THREADS="3")
     assert status == 0
     sections = dict(re.findall(r"(?m)^(\S.*):\n((?:  .*\n)+)", out))

@@ -505,7 +505,7 @@ def test_sets_and_dictionaries_of_dtypes(jnp):
 
 
 @each
-def test_promotion_is_asked_for(jax, jnp, name):
+def test_narrow_dtypes_need_explicit_promotion(jax, jnp, name):
     x = jnp.ones(2, name)
     for y in (1, True, jnp.ones(2, bool)):
         assert (x + y).dtype == (y + x).dtype == dtype(name)

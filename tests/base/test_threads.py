@@ -74,7 +74,7 @@ def test_other_numbers_are_refused(jax, n, error, words):
     assert str(e.value) == words and jax.num_threads() == before
 
 
-def test_the_environment_says_the_default(child):
+def test_the_environment_sets_the_default(child):
     code = "print(jax.num_threads()); jax.set_num_threads(1); print(jax.num_threads()); jax.set_num_threads(None); print(jax.num_threads())"
     assert child(code, NUM_THREADS="3").split() == ["3", "1", "3"]
 

@@ -148,7 +148,7 @@ ASKS = {
 
 
 @pytest.mark.parametrize("line", ASKS)
-def test_an_absent_name_says_who_asked(python, tmp_path, line):
+def test_the_error_for_an_absent_name_names_the_importer(python, tmp_path, line):
     written(tmp_path, line, "asking.py")
     error, says = ASKS[line]
     said = python("-m", "ferrax", "-c", "import asking", status=1)[1]
@@ -156,7 +156,7 @@ def test_an_absent_name_says_who_asked(python, tmp_path, line):
     assert says in said
 
 
-def test_an_installed_jax_says_it_without_a_program(python):
+def test_an_installed_jax_is_reported_without_a_program(python):
     line = "import ferrax.compat; ferrax.compat.install(); import jax\nfor m in (jax.nn, jax.lax, jax.random, jax.experimental):\n    try: m.no_such\n    except AttributeError as e: print(e)"
     said = python("-c", line)[0].splitlines()
     assert [s.split(",")[0] for s in said] == [f"Ferrax has no jax.{m}.no_such" for m in ("nn", "lax", "random", "experimental")]
@@ -167,7 +167,7 @@ def test_the_dictionary_of_jax_is_whole(python):
     assert python("-m", "ferrax", "-c", line)[0] == "True True True True\n"
 
 
-def test_asking_whether_a_module_is_there(python):
+def test_find_spec_of_modules(python):
     line = "import importlib.util as u, jax; print(u.find_spec('jax.no_such'), u.find_spec('jax.lax').name.partition('.')[2], hasattr(jax, 'no_such'))"
     assert python("-m", "ferrax", "-c", line)[0] == "None lax False\n"
 
@@ -231,7 +231,7 @@ def test_doctor(python, tmp_path):
     assert errors == ""
 
 
-def test_doctor_of_what_needs_none(python, tmp_path):
+def test_doctor_without_findings(python, tmp_path):
     written(tmp_path, "import jax\nx = jax.numpy.ones(3).sum()\n", "healthy.py")
     assert "0 are absent here" in python("-m", "ferrax", "doctor", "healthy", path=[tmp_path])[0]
     assert "no library 'no_such_library' is installed here" in python("-m", "ferrax", "doctor", "no_such_library", status=1)[1]
@@ -292,7 +292,7 @@ for module, names in STANDINS.items():
 """
 
 
-def test_each_listed_name_is_there(python):
+def test_each_listed_name_exists(python):
     lines = python("-m", "ferrax", "-c", NAMES_OF_THE_ROOM)[0].splitlines()
     assert len(lines) > 20 and all(line.endswith(" True") for line in lines)
 
@@ -361,7 +361,7 @@ assert repr(UNSPECIFIED) == "UnspecifiedValue"
 """
 
 
-def test_no_sharding_may_be_said_by_name(python):
+def test_unspecified_shardings_by_name(python):
     python("-m", "ferrax", "-c", UNSPECIFIED)
 
 
@@ -390,7 +390,7 @@ assert seen == ["cpu"] * 3 + ["asked"], seen
 """
 
 
-def test_who_replaces_the_compiler_s_function_hears_of_each_program_and_may_refuse_it(python):
+def test_a_replaced_compile_function_sees_each_program_and_may_raise(python):
     python("-m", "ferrax", "-c", REFUSING)
 
 
@@ -480,7 +480,7 @@ print(cp.colocated_cpu_devices(mesh) == mesh)
 """
 
 
-def test_internals_do_what_they_say(python):
+def test_internals_behave_as_documented(python):
     assert python("-m", "ferrax", "-c", INTERNALS)[0].split() == "True False True True False 0 True True False True 1 True".split()
 
 
@@ -493,5 +493,5 @@ print(jax.device_count(), xla_bridge._backends["cpu"] is jax.devices()[0].client
 """
 
 
-def test_backends_that_are_in_use_and_how_many_devices_xla_was_told(python):
+def test_backends_in_use_and_the_number_of_devices_in_xla_flags(python):
     assert python("-m", "ferrax", "-c", BACKENDS)[0].splitlines() == ["False None False", "3 True None 1"]

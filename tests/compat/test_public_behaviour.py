@@ -75,7 +75,7 @@ def test_what_is_known_is_computed(jax, jnp, split):
     assert [float(x) for x in jax.core.eval_jaxpr(jaxpr, consts, jnp.float32(5.0))] == [15.0]
 
 
-def test_known_results_may_be_asked_of_the_program(jax, jnp, split):
+def test_known_results_may_be_requested_from_the_program(jax, jnp, split):
     jaxpr, outs, consts = split(lambda x, y: (x * y, y * 2, 7.0), instantiate=True)
     assert [pv.is_known() for pv in outs] == [False, False, False]
     assert [float(x) for x in jax.core.eval_jaxpr(jaxpr, consts, jnp.float32(5.0))] == [10.0, 4.0, 7.0]
@@ -104,7 +104,7 @@ def test_primitives_by_name(jax, jnp, module):
     assert not hasattr(primitives, "no_such_p")
 
 
-def test_equations_are_told_apart(jax, jnp, module):
+def test_classes_of_variables(jax, jnp, module):
     core, eqn = module("core"), jax.make_jaxpr(lambda x: x + 1.0)(1.0).eqns[0]
     assert all(isinstance(v, core.Atom) for v in (*eqn.invars, *eqn.outvars))
     assert not any(isinstance(v, module("extend.core").DropVar) for v in eqn.outvars)
@@ -431,7 +431,7 @@ def test_arrays_of_keys_are_made_as_others_are(jax, jnp):
     assert jnp.allclose(keys, keys) and not jnp.allclose(keys, keys[1])
 
 
-def test_a_rule_whose_cotangent_is_none_is_asked_all_the_same(jax, jnp):
+def test_a_rule_is_called_although_its_cotangent_is_none(jax, jnp):
     # Flax hands statistics of fp8 on as gradients of what the loss does not depend on
     @jax.custom_vjp
     def counted(x):

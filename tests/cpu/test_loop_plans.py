@@ -42,7 +42,7 @@ def test_what_does_the_same_each_time_is_done_before_the_loop(trips):
     alike(got, want)
 
 
-def test_what_a_while_loop_asks_is_done_before_where_it_does_not_change():
+def test_an_invariant_condition_of_a_while_loop_is_hoisted():
     f = lambda m, v: lax.while_loop(lambda v: jnp.abs(v).max() < jnp.exp(m).sum(), lambda v: v * 1.5, v)
     text, got = plan(f, M, V)
     loop = next(k for k, line in enumerate(text) if line.startswith(("loop", "nest")))
@@ -90,7 +90,7 @@ def test_choices_between_few_numbers_are_selections():
 
 
 @pytest.mark.parametrize("index", [-3, 0, 1, 2, 9])
-def test_an_index_that_no_branch_has_takes_the_nearest(index):
+def test_an_index_beyond_the_branches_takes_the_nearest(index):
     branches = [lambda x: x + 1, lambda x: x * 2, lambda x: -x]
     f = lambda i, x: lax.fori_loop(0, 4, lambda _, x: lax.switch(i, branches, x), x)
     want = jnp.float32(3)

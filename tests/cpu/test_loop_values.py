@@ -149,7 +149,7 @@ def test_updates_of_what_they_read(update):
             jax.tree.map(lambda g, w, name=name: np.testing.assert_array_equal(g, w, err_msg=name), got, want)
 
 
-def test_scans_over_nothing():
+def test_scans_of_length_zero():
     for dtype in ["float32", "float64", "int32", "int8"]:
         for shape in [(0,), (0, 3), (0, 0)]:
             x = jnp.from_dlpack(np.zeros(shape, dtype))

@@ -177,7 +177,7 @@ def test_few_elements_among_rows(dtype, n):
 
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize(("n", "k"), [(9, 3), (9, 5), (12, 3), (17, 3), (17, 20), (33, 9)])
-def test_temporaries_that_lie_in_the_memory_of_dead_ones(dtype, n, k):
+def test_temporaries_in_the_memory_of_dead_ones(dtype, n, k):
     """A temporary array may take a part of the memory of one that is dead: a loop that reads the one in reverse is not joined with one that sets the other."""
     a, b, c = np.arange(n, dtype=dtype) % 5 - 2, drawn(dtype, n, k), drawn(dtype, k)
 

@@ -79,7 +79,7 @@ def blessed(session):
 
 @pytest.mark.ours
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.stem)
-def test_rust_stands_in_a_program(page):
+def test_rust_in_a_program(page):
     """Rust in the documents is cut out of the examples and documentation of the crate, which its own tests compile and run."""
     normal = lambda code: re.sub(r"\s+", " ", re.sub(r"^\s*//[/!] ?", "", code, flags=re.M)).strip()
     sources = [normal(p.read_text()) for folder in ("examples", "src") for p in (ROOT / "crates/ferrax" / folder).glob("*.rs")]

@@ -33,7 +33,7 @@ def test_every_reason_and_convention_is_needed(table):
     assert wrong <= set(rules.CONVENTIONS)
 
 
-def test_what_is_refused_jax_refuses(table, oracle):
+def test_jax_has_no_derivative_that_is_missing_here(table, oracle):
     """No derivative is missing that JAX has."""
     with rules.wide_types(oracle):
         examples = rules.table_of_examples(oracle)

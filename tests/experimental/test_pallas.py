@@ -233,7 +233,7 @@ def test_loops_and_scoped_references(jax, pl, pltpu):
     np.testing.assert_allclose(got, (x(4, 3) * np.arange(1, 5)[:, None]).sum(0), rtol=1e-5)
 
 
-def test_scalars_that_are_there_first(jax, pl, pltpu):
+def test_prefetched_scalars(jax, pl, pltpu):
     def kernel(order, a, o):
         o[...] = a[...] + order[pl.program_id(0)]
 
@@ -371,7 +371,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_is_refused(jax, pl, name):
+def test_unsupported_arguments(jax, pl, name):
     kernel, options, says = WRONG[name]
     options = {"grid": (2,), "out_specs": pl.BlockSpec((2,), lambda i: (i,)), **{k: v(pl) for k, v in options.items()}}
     with pytest.raises(ValueError, match=says.replace("(", r"\(")):
@@ -405,9 +405,9 @@ def test_loads_and_stores_under_a_mask(jax, pl):
 
 
 @pytest.mark.ours
-def test_what_is_hardware_s_says_so(jax, pl, pltpu):
+def test_hardware_instructions_raise_with_a_reason(jax, pl, pltpu):
     assert isinstance(pltpu.emit_pipeline, type)
-    with pytest.raises(NotImplementedError, match=r"emit_pipeline: it is an instruction of TPUs"):
+    with pytest.raises(NotImplementedError, match=r"emit_pipeline: it is a TPU instruction"):
         pltpu.emit_pipeline(lambda: None, grid=(1,))
     with pytest.raises(ValueError, match="no kernel runs here"):
         pl.program_id(0)

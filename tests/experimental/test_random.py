@@ -58,7 +58,7 @@ def test_loops_move_the_state_on(jax, random):
     np.testing.assert_allclose(rng.uniform(), jax.random.uniform(keyed(jax, 3, 4)), rtol=1e-6)
 
 
-def test_what_is_refused(jax, jnp, random):
+def test_unsupported_arguments(jax, jnp, random):
     rng = random.stateful_rng()
     with pytest.raises(TypeError, match="requires an explicit seed"):
         jax.jit(lambda: random.stateful_rng().uniform())()

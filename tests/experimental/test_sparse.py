@@ -304,7 +304,7 @@ def test_update_layout(sparse, mat, parts, data):
     check(out, meaning(*parts))
 
 
-def test_update_layout_tells_what_is_inefficient(sparse):
+def test_update_layout_reports_inefficient_layouts(sparse):
     m = sparse.eye(3)
     with pytest.raises(sparse.SparseEfficiencyError, match="increasing n_batch from 0 to 1 results in inefficient storage"):
         m.update_layout(n_batch=1)
@@ -427,7 +427,7 @@ def test_sampled_products(sparse, drawn, data):
         np.testing.assert_allclose(out[at], expected[(*at[:-1], *row)] if inside else 0)
 
 
-def test_products_do_not_read_what_is_not_there(jnp, sparse):
+def test_products_do_not_read_out_of_bounds(jnp, sparse):
     m = sparse.BCOO((jnp.array([2.0, 5.0]), jnp.array([[0, 1], [7, 9]])), shape=(2, 3))
     assert (m @ jnp.array([jnp.nan, 1.0, jnp.inf])).tolist() == [2, 0]
     m = sparse.BCOO((jnp.array([2.0, jnp.nan]), jnp.array([[0, 1], [1, 9]])), shape=(2, 3))

@@ -295,7 +295,7 @@ def test_logistic_regression(jax, jnp, sparse):
 
 @FEW
 @given(st.data())
-def test_bcsr_means_what_bcoo_means(sparse, data):
+def test_bcsr_agrees_with_bcoo(sparse, data):
     n_batch, n_dense = data.draw(st.integers(0, 2)), data.draw(st.integers(0, 1))
     shape = tuple(data.draw(st.lists(st.integers(0, 3), min_size=n_batch + n_dense + 2, max_size=n_batch + n_dense + 2)))
     parts = data.draw(buffers(shape, n_batch, n_dense, np.float32))

@@ -574,7 +574,7 @@ def test_constraints_are_checked_at_the_call(symbolic):
 
 
 @pytest.mark.ours
-def test_what_tracing_took_for_granted_is_checked_at_the_call(symbolic):
+def test_assumptions_of_tracing_are_checked_at_the_call(symbolic):
     e = symbolic(lambda x: x[:3], "b")
     assert e.call(np.ones(3, np.float32)).shape == (3,)
     with pytest.raises(ValueError, match="symbolic shape constraint b - 3 >= 0"):

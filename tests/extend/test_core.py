@@ -124,7 +124,7 @@ def test_programs_are_made_of_others_equations(jax, jnp, extend):
 
 
 @pytest.mark.ours
-def test_programs_that_read_what_nothing_defines_are_refused(jax, jnp):
+def test_programs_that_read_undefined_variables_are_refused(jax, jnp):
     jaxpr = jax.make_jaxpr(lambda x: jnp.sin(x) * 2)(1.0).jaxpr
     with pytest.raises(ValueError, match="does not define"):
         jaxpr.replace(eqns=jaxpr.eqns[1:])

@@ -102,7 +102,7 @@ def test_a_program_of_wide_floats_is_one_step_of_the_host(jax, gpu):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here")
-def test_a_forked_child_is_told_that_the_gpu_is_not_its_own(child, gpu):
+def test_a_forked_child_that_uses_the_gpu_raises(child, gpu):
     child(
         """
 import os, warnings
@@ -243,7 +243,7 @@ assert not seen or time.perf_counter() - start < 0.2
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="signals are POSIX's")
-def test_a_wait_for_the_device_hears_an_interrupt(child, gpu):
+def test_an_interrupt_ends_a_wait_for_the_device(child, gpu):
     child(
         LONG.replace("512", "256")
         + """
@@ -307,7 +307,7 @@ def test_dlpack_tells_the_device(jax, jnp, gpu):
     assert jax.device_put(x, jax.devices("cpu")[0]).__dlpack_device__() == (1, 0)
 
 
-def test_software_is_taken_only_when_asked_for(child, gpu):
+def test_software_adapters_are_used_only_on_request(child, gpu):
     kinds = """
 import ferrax
 try: print([d.device_kind for d in jax.devices("gpu")])

@@ -100,7 +100,7 @@ def compare(jax, gpu, f, x, near=0.0):
 
 @pytest.mark.parametrize("constant", CONSTANTS, ids=str)
 @pytest.mark.parametrize("name", ["add", "sub", "mul", "div", "max", "min", "rem", "less", "equal"])
-def test_constants_are_not_reckoned_with(jax, jnp, gpu, special, keeps_subnormals, name, constant):
+def test_operations_with_constants_keep_special_values(jax, jnp, gpu, special, keeps_subnormals, name, constant):
     op = binary(jnp)[name]
     if not keeps_subnormals and np.isfinite(constant) and constant:
         constant = float(np.clip(abs(constant), 2.0**-40, 2.0**60) * np.sign(constant))
@@ -115,7 +115,7 @@ def test_constants_that_are_arrays(jax, jnp, gpu, special, keeps_subnormals, nam
 
 
 @pytest.mark.parametrize("part", range(8))
-def test_equal_operands_are_not_reckoned_with(jax, jnp, gpu, special, part):
+def test_operations_on_equal_operands_keep_special_values(jax, jnp, gpu, special, part):
     for name, f in list(repeated(jax, jnp).items())[part::8]:
         try:
             compare(jax, gpu, f, [special], near=2e-6 if "pow" in name or "exp" in name or "atan2" in name else 0.0)

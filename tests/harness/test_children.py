@@ -27,7 +27,7 @@ def session(tmp_path):
     return run
 
 
-def test_a_child_that_does_not_end_says_where_its_threads_are():
+def test_a_child_that_does_not_end_prints_the_stacks_of_its_threads():
     with pytest.raises(AssertionError) as caught:
         children.run([sys.executable, "-c", WAITS + "waits()"], timeout=10)
     assert str(caught.value).count("in waits") == 2 and "begun" in str(caught.value)

@@ -192,7 +192,7 @@ def test_a_lowering_to_another_compiler_s_text_is_a_callback(jax, jnp, parts, ma
 
 
 @pytest.mark.ours
-def test_lowerings_that_are_none_are_refused(jax, parts):
+def test_invalid_lowerings_are_refused(jax, parts):
     mlir = importlib.import_module(f"{jax.__name__}.interpreters.mlir")
     p = parts[0](next(names))
     with pytest.raises(TypeError, match="multiple_results=False, its lowering multiple_results=True"):
@@ -202,7 +202,7 @@ def test_lowerings_that_are_none_are_refused(jax, parts):
 
 
 @pytest.mark.parametrize("platforms", [(None,), ("cpu",), (None, "cpu"), ("cpu", None), ("cpu", "tpu"), (None, "cpu", "cuda"), ("tpu", "cpu", None)])
-def test_a_lowering_of_a_platform_goes_before_a_general_one(jax, jnp, parts, platforms):
+def test_a_lowering_for_a_platform_precedes_a_general_one(jax, jnp, parts, platforms):
     mlir = importlib.import_module(f"{jax.__name__}.interpreters.mlir")
     p = parts[0](next(names))
     p.def_impl(lambda x: x)
@@ -260,7 +260,7 @@ def test_facts_are_those_of_the_programs(jax, jnp):
     assert len(seen) > 20
 
 
-def test_a_batching_rule_is_asked_only_about_lanes(jax, jnp, parts, mul_sub):
+def test_a_batching_rule_is_called_only_for_batched_operands(jax, jnp, parts, mul_sub):
     _, _, batching = parts
     asked = []
 

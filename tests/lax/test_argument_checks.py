@@ -134,7 +134,7 @@ def refusals(jax, jnp, lax):
     ]
 
 
-def test_refusals_speak_as_jax_does(jax, jnp, lax):
+def test_errors_have_the_texts_of_jax(jax, jnp, lax):
     for kind, words, f in refusals(jax, jnp, lax):
         with pytest.raises(kind, match=re.escape(words)):
             f()

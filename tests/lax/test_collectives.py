@@ -39,7 +39,7 @@ def operand(shape):
 @pytest.mark.parametrize("name", COLLECTIVES)
 @pytest.mark.parametrize("other_axis", [0, 1, 2])
 @pytest.mark.parametrize("inner", ["named", "other"])
-def test_another_batch_goes_along(jax, jnp, name, other_axis, inner):
+def test_another_batch_axis(jax, jnp, name, other_axis, inner):
     f, shape, want = COLLECTIVES[name]
     x = operand(shape)
     call = lambda v: f(jax.lax, v)
@@ -71,7 +71,7 @@ def test_reverse_is_the_adjoint(jax, jnp, name):
 HERE = f"import sys; sys.path.insert(0, {str(pathlib.Path(__file__).parents[1])!r})\n"
 
 
-def test_each_is_what_numpy_says(child):
+def test_each_equals_numpy(child):
     """Values and derivatives of every collective, with and without groups, on lanes, on devices, and within each other."""
     child(HERE + "import conftest, collective_laws; collective_laws.main(conftest.load(jax.__name__))", NUM_CPU_DEVICES="4", timeout=600)
 

@@ -253,7 +253,7 @@ def test_profiles_are_read(jax, tmp_path):
     assert data_of.text_proto_to_serialized_xspace(text)[2:] == expected[2:]
 
 
-def test_what_is_no_profile_is_refused(jax):
+def test_files_that_are_not_profiles_are_refused(jax):
     data_of = importlib.import_module(f"{jax.__name__}.profiler").ProfileData
     with pytest.raises(RuntimeError, match="Failed to parse XSpace"):
         data_of.from_serialized_xspace(b"\xff\xff\xff")

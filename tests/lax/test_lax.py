@@ -24,7 +24,7 @@ def test_loops_agree_with_python(jax, jnp, lax):
     assert int(n) == 4 and v.shape == (3,)
 
 
-def test_loops_hand_through_what_they_do_not_change(jax, jnp, lax):
+def test_loops_pass_through_unchanged_values(jax, jnp, lax):
     text = str(jax.make_jaxpr(lambda c, v, xs: lax.scan(lambda c, x: ((c[0] + x, c[1]), x), (c, v), xs))(1.0, np.ones(3), np.ones(4)))
     assert "num_carry=1" in text and "num_consts=1" in text
 
@@ -65,7 +65,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("expression, error, words", REFUSED)
-def test_refusals_say_what_is_wrong(jnp, lax, expression, error, words):
+def test_errors_say_what_is_wrong(jnp, lax, expression, error, words):
     with pytest.raises(error) as e:
         eval(expression, {"lax": lax, "xs": jnp.arange(3.0)})
     assert str(e.value).split("\n")[0].startswith(words)
@@ -225,7 +225,7 @@ def test_upper_half_of_a_product_refused(jax, jnp, lax, x, y, words):
 
 @pytest.mark.ours
 @pytest.mark.parametrize("name", GROUPED)
-def test_what_lies_outside_of_a_group_meets_nothing(jax, jnp, lax, name):
+def test_values_outside_of_a_group_have_no_effect(jax, jnp, lax, name):
     """A number that is none, anywhere in an operand, changes what the definition says it enters, and no more. JAX masks one side."""
     left, right, sizes, numbers, axis, groups = GROUPED[name]
     x, w = r.integers(1, 5, left).astype(np.float32), r.integers(1, 5, right).astype(np.float32)

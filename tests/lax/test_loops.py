@@ -86,7 +86,7 @@ def test_the_count_of_known_bounds_is_weakly_typed(jax, lax, jnp, name):
             assert {(t.dtype.name, t.weak_type) for t in counts} == {("int32", True)}
 
 
-def test_a_carried_value_handed_through_a_batched_while_loop(jax, lax, jnp):
+def test_a_carried_value_passed_through_a_batched_while_loop(jax, lax, jnp):
     def run(n, x, w):
         return lax.while_loop(lambda v: v[0] < n, lambda v: (v[0] + 1, v[1] @ v[2], v[2]), (0, x, w))
 
@@ -234,7 +234,7 @@ def test_custom_linear_solve_of_trees_symmetric_and_with_more_results(jax, jnp, 
     assert jax.vmap(lambda s: solve(s, b)[0]["u"])(jnp.array([1.0, 2.0])).tolist() == [[0, 1, 2], [0, 0.5, 1]]
 
 
-def test_custom_linear_solve_says_what_is_missing(jax, jnp, lax):
+def test_custom_linear_solve_names_what_is_missing(jax, jnp, lax):
     b = jnp.ones(2)
     halve = lambda b: lax.custom_linear_solve(lambda x: 2 * x, b, lambda mv, b: b / 2)
     assert float(jax.jvp(halve, (b,), (b,))[1].sum()) == 1
@@ -311,7 +311,7 @@ def test_custom_root_with_more_results(jax, jnp, lax):
     assert root == 2 and aux["steps"] == 3 and slope == 0.25
 
 
-def test_custom_root_says_what_does_not_fit(jax, jnp, lax):
+def test_custom_root_names_what_does_not_fit(jax, jnp, lax):
     identity = lambda x: x
     keep, root = lambda f, x: x, lax.custom_root
     with pytest.raises(TypeError, match=r"f\(\) output pytree structure must match initial_guess"):
@@ -413,7 +413,7 @@ PREDICATES = {
 
 
 @pytest.mark.parametrize("name", PREDICATES)
-def test_what_is_no_predicate(lax, name):
+def test_invalid_predicates(lax, name):
     pred, words = PREDICATES[name]
     with pytest.raises(TypeError) as e:
         lax.cond(pred, lambda x: x, lambda x: x, 1.0)
@@ -429,7 +429,7 @@ def test_what_is_no_predicate(lax, name):
         (np.ones(2, int), "Branch index must be scalar, got [1 1] of shape (2,)."),
     ],
 )
-def test_what_is_no_index(lax, index, words):
+def test_invalid_indices(lax, index, words):
     with pytest.raises(TypeError) as e:
         lax.switch(index, [lambda x: x, lambda x: x], 1.0)
     assert str(e.value).startswith(words)

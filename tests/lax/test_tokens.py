@@ -103,7 +103,7 @@ def test_transformations(on_devices):
     )
 
 
-def test_what_is_refused(on_devices):
+def test_unsupported_arguments(on_devices):
     on_devices(
         """
         run = lambda f: smap(f, P("x"), P("x"))(X)

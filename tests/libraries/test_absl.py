@@ -26,7 +26,7 @@ def test_a_program_of_absl_s():
 
 
 @pytest.mark.parametrize("wrong", ["--jax_enable_x63", "--jax_numpy_rank_promotion=foo", "--jax_enable_x64=perhaps"])
-def test_what_a_command_line_gets_wrong_is_told(wrong):
+def test_mistakes_in_a_command_line_are_reported(wrong):
     status, said, errors = run(RUN, wrong)
     assert status == 1
     assert not said

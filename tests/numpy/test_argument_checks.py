@@ -399,7 +399,7 @@ def test_shapes_that_primitives_refuse(names, expression, expected):
 
 
 @pytest.mark.parametrize("expression, expected", table(INTEGERS))
-def test_python_integers_are_read_at_the_dtype_asked_for(names, expression, expected):
+def test_python_integers_have_the_requested_dtype(names, expression, expected):
     run(names, expression, expected)
 
 
@@ -464,7 +464,7 @@ def test_writing_at_narrow_indices(jnp):
         np.testing.assert_array_equal(y, want)
 
 
-def test_a_sort_of_nothing_has_derivatives(jax, jnp, lax):
+def test_a_sort_of_an_empty_array_has_derivatives(jax, jnp, lax):
     z = jnp.ones((0,))
     (out,) = jax.vjp(lambda x: jax.vjp(lax.sort, x)[1](x)[0], z)[1](z)
     assert out.shape == (0,)
@@ -563,7 +563,7 @@ def test_positional_arguments_of_array_are_obeyed(jnp):
 
 
 @pytest.mark.ours
-def test_einsum_imports_its_paths_when_first_asked(child):
+def test_einsum_imports_its_paths_at_first_use(child):
     code = """
         import sys
         jnp.einsum("ij,jk->ik", np.ones((2, 2)), np.ones((2, 2)))

@@ -320,7 +320,7 @@ def test_exchange(jax, jnp):
 
 
 @pytest.mark.parametrize("kind", ["bool", "int8", "float16", "float32", "complex64"])
-def test_exchange_says_where_it_copies(jax, jnp, kind):
+def test_exchange_reports_where_it_copies(jax, jnp, kind):
     x = np.zeros(33, kind)[1:]  # not aligned to 64 bytes: JAX copies it too
     ours = jnp.from_dlpack(x)
     x[:] = 1

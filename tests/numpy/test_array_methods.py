@@ -388,7 +388,7 @@ class Pair(collections.namedtuple("Pair", "x")):
         return "radd"
 
 
-def test_operators_leave_it_to_those_who_know(jnp):
+def test_operators_return_not_implemented_for_unknown_operands(jnp):
     x = jnp.ones(2)
     assert (x * Pair(1), x + Pair(1)) == ("rmul", "radd") and (x == Pair(1)) is False
     for wrong in (lambda: x * [1, 2], lambda: (1, 2) + x, lambda: x - Pair(1), lambda: x == [1, 2]):
@@ -429,7 +429,7 @@ class Convertible:
 CONVERTED = []
 
 
-def test_conversion_is_for_those_who_convert(jax, jnp):
+def test_only_conversions_warn(jax, jnp):
     CONVERTED[:] = [jnp.ones(2)]
     assert jnp.asarray(Convertible()).tolist() == [1, 1] and (jnp.ones(2) + Convertible()).tolist() == [2, 2]
     assert jnp.zeros_like(Convertible()).tolist() == [0, 0] and (Convertible.__jax_array__(None) * 2).tolist() == [2, 2]

@@ -244,7 +244,7 @@ def test_powers_are_weak_where_the_base_is_and_the_exponent_is_known(jax, jnp):
 
 @pytest.mark.parametrize("mode", ["raise", "clip", "wrap"])
 @pytest.mark.parametrize("dtype", ["int8", "uint16", "int32"])
-def test_flat_indices_have_the_dtype_that_is_asked_for(jnp, mode, dtype):
+def test_flat_indices_have_the_requested_dtype(jnp, mode, dtype):
     index = (jnp.array([0, 1]), jnp.array([1, 2]))
     got = jnp.ravel_multi_index(index, (2, 3), mode=mode, dtype=dtype)
     assert got.dtype == dtype and got.tolist() == [1, 5]

@@ -248,7 +248,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("expression, error, words", REFUSED)
-def test_refusals_say_what_is_wrong(jax, jnp, expression, error, words):
+def test_errors_say_what_is_wrong(jax, jnp, expression, error, words):
     with pytest.raises(error) as e:
         eval(expression, {"jax": jax, "jnp": jnp, "x": jnp.asarray(VALUES["x"])})
     assert words in str(e.value).split("\n")[0]

@@ -95,7 +95,7 @@ def test_packed_reflections_are_a_qr(dtype, shape):
         near(np.triu(packed)[..., :k, :], np.linalg.qr(a)[1])
 
 
-def test_packed_reflections_of_what_is_zero_or_large():
+def test_packed_reflections_of_zero_or_large_columns():
     a = np.array([[2.0, 1.0], [0.0, 0.0], [0.0, 0.0]])
     h, taus = jnp.linalg.qr(a, mode="raw")
     np.testing.assert_array_equal(h.T, a)
@@ -363,7 +363,7 @@ def test_memory_that_is_not_there_is_an_error(child):
 
 
 @pytest.mark.parametrize("name", ["cholesky", "eigh", "svd", "qr", "lu", "eig", "schur", "hessenberg", "tridiagonal"])
-def test_what_is_refused(name):
+def test_unsupported_arguments(name):
     f = getattr(ll, name)
     with pytest.raises(NotImplementedError, match="Unsupported dtype float16"):
         f(jnp.eye(2, dtype=jnp.float16))
@@ -817,7 +817,7 @@ def test_polar(m, n, dtype, seed, side):
     near(p, adjoint(p))
 
 
-def test_scipy_spellings():
+def test_names_of_scipy():
     a, b = definite(4), drawn((4, 2))
     for lower in (False, True):
         near(sl.cho_solve(sl.cho_factor(a, lower=lower), b), np.linalg.solve(a, b), 10)

@@ -59,7 +59,7 @@ def test_apply_and_transforms(jax, jnp):
 
 
 def test_what_a_traced_mask_cannot_do(jax, jnp):
-    with pytest.raises(ValueError, match="takes a value of size 1 along the mask's own axis"):
+    with pytest.raises(ValueError, match="takes a value of size 1 along the mask's axis"):
         jax.jit(lambda x, m: x.at[m].set(jnp.ones(5)))(np.ones(5), np.ones(5, bool))
     with pytest.raises(IndexError, match="boolean index did not match shape of indexed array in index 0"):
         jax.jit(lambda x, m: x.at[m].set(0))(np.ones(5), np.ones(4, bool))

@@ -225,7 +225,7 @@ def test_booleans_count_as_narrow_integers(jnp, x64):
 
 @pytest.mark.ours
 @pytest.mark.parametrize("name", ["arcsin", "arccos", "arcsinh", "arccosh", "arctan", "arctanh", "sqrt", "log", "log1p"])
-def test_on_a_cut_the_sign_of_zero_says_which_side_is_meant(jnp, name):
+def test_on_a_branch_cut_the_sign_of_zero_decides_on_the_side(jnp, name):
     # JAX takes -0 for 0 in all but the arctangents and logarithms.
     z = np.array([complex(x, y) for x in (3.0, -3.0, 0.5, -0.5, 2.0, 0.0, -0.0) for y in (0.0, -0.0, 2.0, -2.0)])
     with np.errstate(all="ignore"):

@@ -34,7 +34,7 @@ def test_devices_and_capabilities_of_the_standard(jax, jnp):
 @pytest.mark.ours
 def test_unknown_kinds(jnp):
     for kind in ("x", ("bool", "x")):
-        with pytest.raises(ValueError, match="kind 'x' is not known"):
+        with pytest.raises(ValueError, match="kind 'x' is unknown"):
             jnp.__array_namespace_info__().dtypes(kind=kind)
 
 

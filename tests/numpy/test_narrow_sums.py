@@ -115,7 +115,7 @@ MEETING = {
 @pytest.mark.ours
 @pytest.mark.parametrize("name", MEETING)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_many_narrow_floats_that_meet_in_one_element(jax, jnp, x64, dtype, name):
+def test_many_narrow_floats_scattered_to_one_element(jax, jnp, x64, dtype, name):
     """A sum of 256 ones is the last that bfloat16 tells from the next, of 2048 that of float16: updates are added in single precision."""
     f = lambda x: MEETING[name](jax, jnp, x)
     x = jnp.asarray(1 + np.arange(9000) % 5 / 8).astype(dtype)

@@ -101,7 +101,7 @@ def _padded(x, value, low, high, inner):
         (3, -4, 2),
     ],
 )
-def test_padding_that_cuts_what_it_put_in(jax, jnp, lax, config):
+def test_negative_padding_removes_interior_padding(jax, jnp, lax, config):
     x = np.array([1, 2, 3, 4], np.float32)
     want = _padded(x, 9.0, *config)
     same(lax.pad(jnp.asarray(x), np.float32(9), [config]), want)
@@ -170,7 +170,7 @@ def test_searching(jnp, data):
     same(jnp.nonzero(values > 1, size=3, fill_value=-1)[0], np.array([1, 3, -1], np.int32))
 
 
-def test_products_of_nothing_with_axes_beyond_counting(jax, jnp):
+def test_products_of_empty_arrays_with_huge_axes(jax, jnp):
     """Products of the axes are beyond 64 bits; elements there are none, and so no terms."""
     long = 3037000500
     got = jnp.matmul(jnp.zeros((0, 2, long)), jnp.zeros((0, long, long)))

@@ -18,7 +18,7 @@ def wide(x64):
 @pytest.mark.parametrize("shape, axis", SHAPES)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, jnp.bfloat16], ids=["float32", "float64", "int32", "bfloat16"])
 @pytest.mark.parametrize("keepdims", [False, True])
-def test_medians_of_nothing(shape, axis, dtype, keepdims):
+def test_medians_of_empty_arrays(shape, axis, dtype, keepdims):
     a = jnp.zeros(shape, dtype)
     want = np.median(np.zeros(shape), axis=axis, keepdims=keepdims)
     of = jnp.mean(a, axis=axis).dtype
@@ -32,7 +32,7 @@ def test_medians_of_nothing(shape, axis, dtype, keepdims):
 @pytest.mark.parametrize("shape, axis", SHAPES)
 @pytest.mark.parametrize("q", [0.5, [0.25, 0.5], []], ids=["one", "two", "none"])
 @pytest.mark.parametrize("name", ["quantile", "nanquantile", "percentile", "nanpercentile"])
-def test_quantiles_of_nothing(shape, axis, q, name):
+def test_quantiles_of_empty_arrays(shape, axis, q, name):
     q = jnp.asarray(q, jnp.float64)
     for method in METHODS:
         for keepdims in (False, True):

@@ -126,7 +126,7 @@ def test_the_default_generator(jax, jnp):
     assert R.PRNGKey(5, impl="unsafe_rbg").tolist() == [0, 5, 0, 5] and R.PRNGKey(3).tolist() == [0, 3]
 
 
-def test_what_is_no_generator(jax, jnp):
+def test_invalid_generators(jax, jnp):
     R, words = jax.random, jnp.zeros((3, 4), jnp.uint32)
     assert R.wrap_key_data(words, dtype=R.key_dtype("rbg")).dtype == R.key(0, dtype=R.key_dtype("rbg")).dtype == R.key(0, impl=R.key_dtype("rbg")).dtype
     for name in ("nope", "fry"):

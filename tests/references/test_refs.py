@@ -332,7 +332,7 @@ def test_a_reference_is_given_once(jax, jnp):
         assert transform(f)(ref, other).tolist() == [1.0] * 3
 
 
-def test_aliases_are_refused_wherever_references_are_handed_on(jax, jnp, lax):
+def test_aliases_are_refused_wherever_references_are_passed_on(jax, jnp, lax):
     """A reference that is given to a function and that it closes over, in loops and branches as under jit; one in reach that is another is not refused."""
     ref, other = jax.new_ref(jnp.zeros(())), jax.new_ref(jnp.ones(()))
     both = lambda y_ref, *_: ref[...] + y_ref[...]

@@ -208,7 +208,7 @@ def test_what_a_callback_raises_is_logged_too(jax, jnp, caplog):
         assert record.levelname == "ERROR" and record.exc_info[0] is ValueError and "in bad" in caplog.text
 
 
-def test_prints_are_told_from_callbacks_in_programs(jax):
+def test_prints_and_callbacks_differ_in_programs(jax):
     both = jax.make_jaxpr(lambda x: (jax.debug.print("{}", x), jax.debug.callback(lambda x: None, x))[:0])(1.0)
     assert [e.primitive.name for e in both.eqns] == ["debug_print", "debug_callback"]
 

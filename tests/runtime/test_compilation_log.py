@@ -41,7 +41,7 @@ def told(body, first=""):
 
 
 @pytest.mark.ours
-def test_compilations_are_told_under_the_names_of_jax():
+def test_compilations_are_logged_under_the_names_of_jax():
     dispatch, pxla = "jax._src.dispatch", "jax._src.interpreters.pxla"
     assert told(COMPILES, OURS) == [
         (dispatch, "WARNING", "Finished tracing f for jit in T sec"),

@@ -173,7 +173,7 @@ def test_the_order_of_axes(jax, jnp, ffi):
     flat = 2 * np.asarray(x).T.ravel() + np.tile(ROWS["shift"], 2)
     assert np.array_equal(y, flat.reshape(3, 2).T)
     assert told.tolist() == [2, 2, 3, 11]
-    with pytest.raises(ValueError, match="an order of its 2 axes"):
+    with pytest.raises(ValueError, match="a permutation of its 2 axes"):
         rows(jax, ffi, x, input_layouts=[(0, 0)])
 
 
@@ -230,7 +230,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_is_refused(jax, ffi, name):
+def test_unsupported_arguments(jax, ffi, name):
     options, says = WRONG[name]
     (out,) = shapes(jax, ((4,), F32))
     with pytest.raises(ValueError, match=says):

@@ -60,7 +60,7 @@ print("all")
 
 
 @EACH
-def test_messages_of_other_programs_are_told_apart_and_what_is_given_up_disturbs_nothing(transport):
+def test_messages_of_other_programs_are_kept_apart_and_an_abandoned_call_disturbs_none(transport):
     out = told(
         """
 together()

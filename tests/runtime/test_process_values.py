@@ -184,7 +184,7 @@ except RuntimeError as e:
     assert out == ["True"] * 2
 
 
-def test_a_device_of_another_process_takes_no_array():
+def test_device_put_refuses_devices_of_another_process():
     out = lines(
         BEGIN
         + """
@@ -215,6 +215,6 @@ def test_a_launcher_that_started_more_than_mpi_knows_of_is_refused(launcher, ran
     assert done.returncode == 0 and done.stdout == "1\n", done.stderr
 
 
-def test_a_process_that_puts_something_else_is_told():
+def test_device_put_of_different_values_raises():
     done = mpirun(BEGIN + "\ntold('shapes', lambda: put(np.ones(2 + 2 * i), 'p'))\n")
     assert done.returncode == 0 and done.stdout.count("run different programs") == 2, done.stdout + done.stderr

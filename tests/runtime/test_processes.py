@@ -76,7 +76,7 @@ def test_a_broadcast_reaches_each_process_once(source):
     assert taken == tuple(int(i != source) for i in range(5)) and sum(sent) == 4 and max(sent) <= 3
 
 
-def test_processes_that_do_different_things_are_told_both():
+def test_processes_that_run_different_programs_name_both():
     out = lines(
         """
         try:
@@ -103,7 +103,7 @@ def test_an_exception_in_one_process_ends_all():
     assert done.returncode != 0 and "ValueError: this one is broken" in done.stderr and "process 1 of 2 ends by an exception" in done.stderr
 
 
-def test_what_the_launcher_says_is_checked():
+def test_the_settings_of_the_launcher_are_checked():
     done = mpirun("pass\n", processes=1)
     assert done.returncode == 0
     out = lines(
@@ -190,7 +190,7 @@ def test_arrays_span_processes(processes, devices):
 
 
 @EACH
-def test_a_program_that_differs_is_told(devices):
+def test_a_program_that_differs_raises(devices):
     out = lines(
         """
         from ferrax.sharding import NamedSharding, PartitionSpec as P

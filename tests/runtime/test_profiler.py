@@ -50,7 +50,7 @@ def test_memory_profiles(jax, jnp, module, tmp_path):
     assert json.loads((tmp_path / "memory.json").read_text())
 
 
-def test_listeners_are_told_and_leave(jax, module, caplog):
+def test_listeners_are_called_until_they_are_removed(jax, module, caplog):
     m, told = module("monitoring"), []
     tell = lambda *args, **kwargs: told.append((args, kwargs))
     for register, record, unregister, args in (
@@ -154,7 +154,7 @@ def test_one_process(jax, jnp, module):
         assert alive == jax.devices()
 
 
-def test_what_is_at_work(jax, jnp, module):
+def test_queries_of_running_transformations(jax, jnp, module):
     core = module("extend.core")
     state = lambda: (
         core.unsafe_am_i_under_a_jit_DO_NOT_USE(),
@@ -258,7 +258,7 @@ def test_functions_of_leaves(jax, jnp, module):
     assert au.rebase_donate_argnums((1, 3), (0, 2)) == (0, 1)
 
 
-def test_older_spellings(jax, jnp, module):
+def test_older_names(jax, jnp, module):
     mesh = jax.sharding.Mesh(module("experimental.mesh_utils").create_device_mesh((1,), jax.devices()[:1]), ("x",))
     P = jax.sharding.PartitionSpec
     f = module("experimental.shard_map").shard_map(lambda x: jax.lax.psum(x, "x"), mesh, P("x"), P())

@@ -147,7 +147,7 @@ assert float(x) == 1e6 + 1 and abs(float(behind[0, 0]) / 3e8 - 1) < 1e-5
     )
 
 
-def test_a_callback_that_waits_for_itself_is_told_so(child):
+def test_a_callback_that_waits_for_itself_raises(child):
     child(
         CALLBACK
         + """
@@ -368,7 +368,7 @@ y = jax.jit(lambda x: lax.fori_loop(0, 2**31 - 2, lambda i, x: jnp.sin(x) + 1, x
     assert out == "1.0\n"
 
 
-def test_the_end_tells_what_nobody_asked_for(child):
+def test_an_unread_callback_error_is_printed_at_exit(child):
     import subprocess
 
     code = """
@@ -409,7 +409,7 @@ assert float(jnp.ones(3).sum()) == 3
     )
 
 
-def test_a_captured_scalar_is_the_same_whether_or_not_it_is_there(jax, jnp):
+def test_a_captured_scalar_is_the_same_whether_or_not_it_is_ready(jax, jnp):
     s = jax.jit(lambda a: (a @ a).sum())(jnp.ones((800, 800)))
     before = str(jax.make_jaxpr(lambda x: x * s)(1.0))
     s.block_until_ready()

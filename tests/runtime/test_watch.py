@@ -69,7 +69,7 @@ b.block_until_ready()
         ("step(step(a)).block_until_ready(); step(a).block_until_ready()", r"run different programs in their call \d+|has ended after \d+ calls"),
     ],
 )
-def test_a_process_that_runs_one_program_more_is_told_in_seconds(extra, says):
+def test_a_process_that_runs_one_program_more_raises_within_seconds(extra, says):
     begun = time.monotonic()
     out = lines(
         MESH
@@ -133,7 +133,7 @@ print("done")
     assert out == ["done", "done"]
 
 
-def test_an_interrupt_in_one_process_is_told_to_those_that_wait_and_all_go_on():
+def test_an_interrupt_in_one_process_reaches_those_that_wait_and_all_continue():
     out = lines(
         MESH
         + """
@@ -182,7 +182,7 @@ print(i, "goes on", float(step(a).addressable_data(0)[0]) > 0)
     assert any("0" == line[0] and "too large" in line for line in out) and any("1" == line[0] and "given up" in line for line in out), out
 
 
-def test_who_waits_says_for_whom_and_where_both_are():
+def test_a_waiting_process_names_the_other_and_the_lines_of_both():
     done = mpirun(
         MESH
         + """
@@ -233,7 +233,7 @@ EACH = pytest.mark.parametrize("devices", [1, 2])
 
 
 @EACH
-def test_the_first_call_that_differs_is_told_to_both(devices):
+def test_the_first_call_that_differs_is_reported_in_both(devices):
     """One process is further than the other when the difference is found: the first call that differs counts, not the one in which one of them waits."""
     out = lines(
         MESH
@@ -368,7 +368,7 @@ def run_alone(program, **variables):
 ALONE = {"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "2"}
 
 
-def test_without_mpi4py_the_remedy_is_said():
+def test_without_mpi4py_the_error_names_the_remedy():
     done = run_alone("import sys; sys.modules['mpi4py'] = None\nimport ferrax\nferrax.distributed.initialize()", **ALONE)
     assert done.returncode != 0 and "pip install mpi4py" in done.stderr
 

@@ -38,7 +38,7 @@ OUTSIDE = {
 
 
 @pytest.mark.parametrize("mode", [*OUTSIDE, "constant"])
-def test_what_stands_outside(mode):
+def test_values_outside_of_the_array(mode):
     x = np.array([10.0, 20.0, 40.0], np.float32)
     i = np.arange(-7, 7)
     want = x[OUTSIDE[mode]] if mode in OUTSIDE else np.where((i >= 0) & (i < 3), x[np.clip(i, 0, 2)], -5)

@@ -21,7 +21,7 @@ def system(n=40, seed=0):
 
 
 @pytest.mark.parametrize("name", SOLVERS)
-def test_what_converged_is_0_and_what_did_not_is_the_number_of_rounds(name):
+def test_info_is_0_after_convergence_and_else_the_number_of_iterations(name):
     solve, (a, b) = SOLVERS[name], system()
     # A round of gmres has some steps of its own.
     short = {"restart": 5} if name == "gmres" else {}
@@ -38,13 +38,13 @@ def test_what_converged_is_0_and_what_did_not_is_the_number_of_rounds(name):
 
 
 @pytest.mark.parametrize("name", SOLVERS)
-def test_nan_is_told(name):
+def test_nan_is_reported(name):
     a, b = system(5)
     assert SOLVERS[name](a * np.nan, b)[1] < 0
     assert SOLVERS[name](a, b * np.nan)[1] < 0
 
 
-def test_gmres_that_stagnates_says_so():
+def test_gmres_reports_stagnation():
     n = 8
     shift = np.roll(np.eye(n), 1, axis=0)
     b = np.eye(n)[0]
@@ -62,7 +62,7 @@ def test_gmres_that_stagnates_says_so():
     assert ssl.gmres(np.zeros((3, 3)), np.ones(3))[1] > 0
 
 
-def test_bicgstab_that_breaks_down_says_so():
+def test_bicgstab_reports_a_breakdown():
     # The shadow residual is orthogonal to what the matrix makes of the residual.
     a = np.array([[0.0, 1.0], [-1.0, 0.0]])
     x, info = ssl.bicgstab(a, np.array([1.0, 0.0]))

@@ -236,7 +236,7 @@ def test_the_ends_of_bernoulli(jax, jnp):
 
 
 @pytest.mark.ours
-def test_what_is_no_integer_has_no_probability(jax, jnp):
+def test_probability_is_zero_at_numbers_that_are_not_integers(jax, jnp):
     for name in DISCRETE:
         shapes, _, _ = SHAPES[name]
         assert distribution(jax, name).pmf(1.5, *shapes) == 0
@@ -580,7 +580,7 @@ def test_tails_of_large_parameters(jax, jnp, x64):
 
 @pytest.mark.ours
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_the_beta_distribution_of_what_one_does_not_tell_from_zero(jax, jnp, x64, dtype):
+def test_beta_distribution_at_tiny_arguments(jax, jnp, x64, dtype):
     """There cdf(x) is x^a / (a B(a, b)) and sf(x) the rest, though 1 - x is 1."""
     beta = distribution(jax, "beta")
     room = 5e-6 if dtype == "float32" else 1e-12

@@ -70,7 +70,7 @@ def on_devices(child, jax):
     return lambda code: child(SETUP.replace("NAME", jax.__name__) + textwrap.dedent(code), first=first, NUM_CPU_DEVICES="8")
 
 
-def test_shardings_of_results_are_told(on_devices):
+def test_shardings_of_results_are_reported(on_devices):
     on_devices("""
     for name, place in places.items():
         f = jax.jit(lambda x: x * 2, out_shardings=place)
@@ -94,7 +94,7 @@ def test_shardings_of_results_are_told(on_devices):
 
 
 @pytest.mark.ours  # JAX takes `device=` of zeros, ones, full and their kind to mean nothing in `jit`
-def test_array_functions_put_traced_arrays_where_they_are_told(on_devices):
+def test_array_functions_place_traced_arrays_on_their_device(on_devices):
     on_devices("""
     makers = {
         "array": lambda x, d: jnp.array(x, device=d), "array of one type": lambda x, d: jnp.array(x, copy=False, device=d),

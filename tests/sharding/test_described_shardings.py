@@ -27,7 +27,7 @@ def refused(error, words, f):
 """
 
 
-def test_eval_shape_says_how_types_lie(on_devices):
+def test_eval_shape_gives_shardings_of_types(on_devices):
     on_devices("""
     for inside in (False, True):
         a = jax.device_put(X, NamedSharding(explicit, P("x", "y")))
@@ -49,7 +49,7 @@ def test_eval_shape_says_how_types_lie(on_devices):
     """)
 
 
-def test_arrays_like_a_description_lie_as_it_says(on_devices):
+def test_arrays_like_a_description_have_its_sharding(on_devices):
     on_devices("""
     for mesh in (explicit, auto):
         place = NamedSharding(mesh, P("x", "y"))
@@ -67,7 +67,7 @@ def test_arrays_like_a_description_lie_as_it_says(on_devices):
     """)
 
 
-def test_specifications_are_resolved_when_they_are_asked_for(on_devices):
+def test_specifications_are_resolved_when_they_are_used(on_devices):
     on_devices("""
     told = jax.ShapeDtypeStruct((2, 2), np.float32, sharding=P("x"))
     refused(TypeError, "the context mesh cannot be empty", lambda: told.sharding)
@@ -232,7 +232,7 @@ def test_mapped_functions_with_axes_of_another_type_keep_the_lanes_type(on_devic
     """)
 
 
-def test_unconstrained_dimensions_lie_as_they_do_outside_of_jit_too(on_devices):
+def test_unconstrained_dimensions_keep_their_sharding_outside_of_jit_too(on_devices):
     on_devices("""
     free = P.UNCONSTRAINED
     wanted = [P(free, None), P(None, free), P(free, free), P(free, "y"), P("x", free), P(free, "x"), P(free), P(("x", "y"), free)]

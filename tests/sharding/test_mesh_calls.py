@@ -24,7 +24,7 @@ lies = lambda a, *spec: a.sharding == S(*spec) or a.sharding.is_equivalent_to(S(
 """
 
 
-def test_results_lie_as_their_operands_say(on_devices):
+def test_results_have_the_sharding_of_their_operands(on_devices):
     on_devices(
         """
         x, z = put(X, S("x", "y")), put(X, S("x"))

@@ -62,7 +62,7 @@ def test_dtypes_and_sizes(on_devices):
     )
 
 
-def test_what_an_array_in_parts_tells(on_devices):
+def test_attributes_of_a_sharded_array(on_devices):
     on_devices(
         """
         given = S("x", "y")

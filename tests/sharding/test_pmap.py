@@ -23,7 +23,7 @@ def on_four(child):
     return run
 
 
-def test_static_arguments_are_told_apart_by_type(on_four):
+def test_static_arguments_are_distinguished_by_type(on_four):
     on_four(
         """
         seen = []

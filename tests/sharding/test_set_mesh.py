@@ -30,7 +30,7 @@ def on_mesh(child):
     return lambda code: child(PROGRAM + textwrap.dedent(code), NUM_CPU_DEVICES="8", timeout=600)
 
 
-def test_what_asks_for_no_place_lies_on_the_mesh(on_mesh):
+def test_results_without_a_sharding_are_on_the_mesh(on_mesh):
     on_mesh("""
         before = jnp.ones(4)
         made = {

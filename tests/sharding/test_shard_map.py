@@ -52,7 +52,7 @@ def test_recorded_programs(on_devices, grid):
     )
 
 
-def test_results_lie_as_specifications_say(on_devices):
+def test_results_have_the_sharding_of_specifications(on_devices):
     on_devices(
         """
         f = smap(lambda a, b: lax.psum(a @ b, "y"), (P("x", "y"), P("y", None)), P("x", None), mesh)
@@ -274,7 +274,7 @@ def test_random_bodies_are_those_of_one_device(on_devices):
     )
 
 
-def test_what_is_no_specification_is_named_with_its_place(on_devices):
+def test_an_invalid_specification_is_named_with_its_path(on_devices):
     """JAX's words."""
     on_devices(
         """

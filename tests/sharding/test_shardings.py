@@ -251,7 +251,7 @@ def test_training_steps(jax, jnp, lax, sh, P):
     np.testing.assert_allclose(got["out"], want["out"], rtol=1e-4, atol=1e-6)
 
 
-def test_types_say_what_varies(jax, jnp, lax, sh, P):
+def test_types_record_the_varying_axes(jax, jnp, lax, sh, P):
     mesh, seen = sh.AbstractMesh((2, 3), ("a", "b")), {}
 
     def body(x, w):

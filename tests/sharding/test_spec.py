@@ -72,7 +72,7 @@ def test_dimensions_that_are_not_cut_may_be_beyond_the_rank(on_devices):
     )
 
 
-def test_what_is_refused(on_devices):
+def test_unsupported_arguments(on_devices):
     on_devices(
         """
         fails(ValueError, "partitions cannot overlap with unreduced axes", lambda: P(("x", "z"), unreduced={"x"}))

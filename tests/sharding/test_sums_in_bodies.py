@@ -39,7 +39,7 @@ def seen(found, v):
 """
 
 
-def test_casts_and_what_types_say(on_mesh):
+def test_casts_and_types(on_mesh):
     on_mesh("""
     a, found = put(X, "x", "y"), []
     def body(a):
@@ -168,7 +168,7 @@ def test_refusals(on_mesh):
     """)
 
 
-def test_unchecked_bodies_take_values_as_they_lie(on_mesh):
+def test_unchecked_bodies_take_values_as_they_are_sharded(on_mesh):
     on_mesh("""
     parts = jax.shard_map(lambda v: v, in_specs=P("x"), out_specs=P(unreduced={"x"}), check_vma=False)
     for run in both(parts):

@@ -72,7 +72,7 @@ MIXED = {  # by the function of numpy that converts them, where there is one
 
 
 @pytest.mark.parametrize("name", MIXED)
-def test_mixed_dtypes_are_sent_to_functions_that_are_there(jnp, lax, name):
+def test_errors_of_mixed_dtypes_name_functions_that_exist(jnp, lax, name):
     with pytest.raises(TypeError) as e:
         getattr(lax, name)(jnp.ones(3), jnp.ones(3, jnp.float16))
     said, numpy = str(e.value).split("\n")[0], MIXED[name]
@@ -345,7 +345,7 @@ def test_traced_sizes_name_the_function_and_the_argument(jax, jnp, lax, expressi
     assert "The error occurred while tracing the function <lambda> at <string>:1" in str(e.value)
 
 
-def test_results_of_an_abstract_rule_are_as_many_as_the_primitive_says(jax):
+def test_an_abstract_rule_returns_the_number_of_results_of_its_primitive(jax):
     Primitive = importlib.import_module(f"{jax.__name__}.extend.core").Primitive
     for many, rule in ((False, lambda x: [x, x]), (True, lambda x: x)):
         p = Primitive("unruly")
@@ -384,7 +384,7 @@ def test_no_function_takes_a_float0(jax, lax):
             ), (name, str(e.value))
 
 
-def test_what_a_getter_says_of_a_tracer_is_told(jax):
+def test_attribute_errors_of_tracers_name_the_attribute(jax):
     for name, words in (
         ("sharding", "The 'sharding' attribute is not available on traced array with shape float32[]. To query sharding"),
         ("device", None),
@@ -402,7 +402,7 @@ class Model:
 
 
 @pytest.mark.ours
-def test_a_leaked_value_is_told_by_function_line_and_transform(jax):
+def test_a_leak_error_names_function_line_and_transform(jax):
     model = Model()
     jax.jit(model.forward)(1.0)
     with pytest.raises(jax.errors.UnexpectedTracerError) as e:

@@ -249,7 +249,7 @@ def test_an_array_is_not_donated_while_it_is_another_argument(jax, jnp):
     assert jax.jit(lambda x, y: x + 1, donate_argnums=0)(x, x).tolist() == [2, 2, 2]  # y is not used
 
 
-def test_what_no_result_can_stand_in_is_not_donated(jax, jnp):
+def test_arguments_that_fit_no_result_are_not_donated(jax, jnp):
     x = jnp.ones(3)
     with pytest.warns(UserWarning, match=r"Some donated buffers were not usable: float32\[3\]"):
         jax.jit(lambda x: x.sum(), donate_argnums=0)(x)
@@ -502,7 +502,7 @@ COMPILED = [
 
 
 @pytest.mark.parametrize("arguments, words", COMPILED)
-def test_a_compiled_function_says_which_argument_differs(jax, jnp, arguments, words):
+def test_a_compiled_function_names_the_argument_that_differs(jax, jnp, arguments, words):
     compiled = jax.jit(lambda x, y: x + y["a"]).lower(jnp.ones(3), {"a": jnp.ones(3)}).compile()
     args, kwargs = arguments(jnp)
     with pytest.raises(TypeError, match=words):

@@ -320,7 +320,7 @@ def test_bodies_that_are_transformed_functions_are_traced_once(jax):
 
 
 @pytest.mark.ours
-def test_what_holds_a_python_rule_is_no_bytes(jax):
+def test_programs_with_python_rules_cannot_be_serialized(jax):
     with pytest.raises(NotImplementedError):
         pickle.dumps(jax.vjp(with_vjp(jax), 1.0)[1])
 

@@ -22,7 +22,7 @@ def test_text(jax, name):
 
 
 @pytest.mark.parametrize("precision", ["highest", ("float32", None), "BF16_BF16_F32"])
-def test_the_precision_of_a_product_is_what_was_asked(jax, jnp, lax, precision):
+def test_products_have_the_requested_precision(jax, jnp, lax, precision):
     x, P = np.ones((2, 2), np.float32), lax.Precision
     want = {"highest": (P.HIGHEST, P.HIGHEST), "BF16_BF16_F32": lax.DotAlgorithmPreset.BF16_BF16_F32}.get(precision, (P.HIGHEST, P.DEFAULT))
     for f in (lax.dot, functools.partial(jnp.einsum, "ij,jk")):

@@ -48,7 +48,7 @@ def test_the_lines_of_derivatives_are_those_of_the_function(jax, jnp):
         assert derived and all(re.search(AT, line) for line in derived), text
 
 
-def test_a_rule_stands_at_the_line_of_what_it_derives(jax, jnp):
+def test_a_rule_has_the_source_line_of_the_operation_it_derives(jax, jnp):
     def f(x):
         return jnp.sum(jax.nn.softplus(jax.nn.relu(x)))
 

@@ -179,7 +179,7 @@ def test_every_transform_calls_for_the_user(jax, jnp, name):
 @pytest.mark.parametrize(
     "name", "jit vmap grad jvp vjp linearize hessian checkpoint make_jaxpr eval_shape custom_jvp custom_vjp scan map cond switch checkify".split()
 )
-def test_no_transform_makes_the_librarys_code_the_users(jax, jnp, name):
+def test_transforms_do_not_make_library_code_user_code(jax, jnp, name):
     """Functions whose bodies mix dtypes are the library's within transforms too."""
     x, y = jnp.arange(3), jnp.ones(3)
     way = transforms(jax, jnp)[name]

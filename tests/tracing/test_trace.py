@@ -91,7 +91,7 @@ def test_abstract_results_stay_as_they_are(jax):
         jax.eval_shape(lambda: "a")
 
 
-def test_abstract_values_are_operands_where_only_types_are_asked(jax, jnp):
+def test_abstract_values_are_operands_where_only_types_matter(jax, jnp):
     s = jax.ShapeDtypeStruct((3,), np.float32)
     f = jax.jit(lambda x: x.sum() * 2)
     for call in (lambda: f(s), lambda: jnp.sin(s).sum(), lambda: jax.vmap(lambda x: x + 1)(s)[0], lambda: jax.grad(f)(s)[1]):
@@ -125,7 +125,7 @@ def test_gradients_of_integers_are_float0_under_every_transform(jax):
 # ---------------------------------------------------------------- values that pass by
 
 
-def test_vmap_hands_over_what_is_not_mapped(jax, jnp):
+def test_vmap_passes_on_unmapped_values(jax, jnp):
     x, seen = jnp.arange(3.0), []
     np.testing.assert_allclose(jax.vmap(lambda x, g: g(x), (0, None))(x, jnp.sin), np.sin(np.arange(3.0)), rtol=1e-6)
     assert jax.vmap(lambda x, n: x + jnp.zeros(n), (0, None))(x, 2).tolist() == [[0, 0], [1, 1], [2, 2]]

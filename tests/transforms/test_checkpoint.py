@@ -161,7 +161,7 @@ def test_a_policy_trades_memory_for_work(jax, jnp):
     assert nothing < 0.5 * plain and nothing < dots < plain and everything > 0.9 * plain
 
 
-def test_an_error_of_a_policy_comes_out_as_it_is(jax, jnp):
+def test_an_error_raised_by_a_policy_is_unchanged(jax, jnp):
     def policy(prim, *avals, **params):
         raise KeyError("mine")
 

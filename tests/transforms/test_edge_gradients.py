@@ -111,7 +111,7 @@ def test_known_not_to_be_the_limit(jax, jnp):
 
 
 @pytest.mark.parametrize("method", ["set", "add", "multiply", "max"])
-def test_lanes_of_a_scatter_may_lie_on_any_axis(jax, jnp, method):
+def test_a_scatter_may_be_batched_along_any_axis(jax, jnp, method):
     rng = np.random.default_rng(0)
     x, u = rng.standard_normal((2, 3, 4, 5)).astype(f32), rng.standard_normal((2, 3, 3, 5)).astype(f32)
     i = np.array([[2, 0, 1], [3, 1, 0]])

@@ -91,7 +91,7 @@ def test_a_mask_is_moved_with_the_values(jax, jnp, move, place, pole):
 
 
 @pytest.mark.parametrize("move", [m for m in MOVES if m not in ("fft", "sum of rows")])
-def test_a_masked_tangent_that_was_moved_meets_no_pole(jax, jnp, move):
+def test_a_moved_masked_tangent_is_not_multiplied_by_a_pole(jax, jnp, move):
     if jax.__name__ == "jax":
         pytest.skip("JAX gives NaN")
     moved = MOVES[move]

@@ -53,7 +53,7 @@ def told(seen, run):
     return out, list(seen)
 
 
-def test_a_forward_rule_is_told_which_tangents_are_zero(jax, jnp, lax, rules, close):
+def test_a_forward_rule_sees_which_tangents_are_zero(jax, jnp, lax, rules, close):
     f, _, seen = rules
     for wrap in (lambda f: f, jax.jit, lambda f: jax.jit(lambda x, y: jax.jit(f)(x, y))):
         got, said = told(seen, lambda: jax.grad(wrap(f))(1.0, 2.0))
@@ -73,7 +73,7 @@ def test_a_forward_rule_is_told_which_tangents_are_zero(jax, jnp, lax, rules, cl
     assert said == [("jvp", False, True)]
 
 
-def test_a_carry_that_becomes_perturbed_is_no_zero(jax, jnp, lax, rules, close):
+def test_a_carry_that_becomes_perturbed_is_not_a_zero(jax, jnp, lax, rules, close):
     f, _, seen = rules
     looped = lambda x, y: lax.scan(lambda c, _: (f(c, y), None), x, None, length=2)[0]
     got, said = told(seen, lambda: jax.grad(looped)(1.0, 2.0))
@@ -84,7 +84,7 @@ def test_a_carry_that_becomes_perturbed_is_no_zero(jax, jnp, lax, rules, close):
     close(got, np.sin(s) + 2 * np.cos(s) * np.sin(1.0))
 
 
-def test_a_reverse_rule_is_told_what_is_perturbed_and_which_cotangents_are_zero(jax, jnp, lax, rules, close):
+def test_a_reverse_rule_sees_what_is_perturbed_and_which_cotangents_are_zero(jax, jnp, lax, rules, close):
     _, v, seen = rules
     first, second = (lambda x, y: v(x, y)[0]), (lambda x, y: v(x, y)[1])
     for wrap in (lambda f: f, jax.jit, jax.checkpoint):

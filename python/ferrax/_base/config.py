@@ -274,15 +274,15 @@ class _Setting:
         self.__doc__ = f"""Context manager and decorator for {name}: {self._flag.doc}, within the block or function and on this thread.
 
         Args:
-            new_val: the flag's value meanwhile; of a flag that is on or off, True where left out.
+            new_val: the flag's value within the block; for a boolean flag, True by default.
 
         Returns:
-            What holds the flag at that value: for `with`, or as a decorator.
+            A context manager, which is also a decorator.
 
         Raises:
             ValueError: for a value that the flag does not have.
             NotImplementedError: for a value that requires an unsupported feature.
-            TypeError: if the value is left out and the flag is more than on or off.
+            TypeError: if the value is left out and the flag is not boolean.
         """
 
     def __repr__(self):

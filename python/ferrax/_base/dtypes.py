@@ -358,7 +358,7 @@ def refuse_keys(*dtypes: Any) -> None:
     """Raises TypeError if one of the dtypes, of operands whose order or number counts, is that of random keys."""
     for dtype in dtypes:
         if is_key(dtype):
-            raise TypeError(f"Cannot interpret '{dtype}' as a data type\nhelp: jax.random.key_data(key) has the words of a key")
+            raise TypeError(f"Cannot interpret '{dtype}' as a data type\nhelp: jax.random.key_data(key) gives a key as an array of integers")
 
 
 def refuse_sorted_keys(*dtypes: Any) -> None:

@@ -100,7 +100,7 @@ def inert(function, option, why):
 
 def refused(function, option, value, why):
     """Raises NotImplementedError for an unsupported value of an option."""
-    raise NotImplementedError(f"{function}: {option}={value!r} is not there: {why}")
+    raise NotImplementedError(f"{function}: {option}={value!r} is not supported: {why}")
 
 
 def no_sharding(function, sharding):
@@ -179,7 +179,7 @@ class _Guards(Flag):
 
 
 class _Logging(Flag):
-    """A flag of what the logs of JAX's names and Ferrax's own show: `apply(value)` makes it so, for the whole process."""
+    """A flag for what the logs show, those with JAX's names and Ferrax's own: `apply(value)` sets it for the whole process."""
 
     __slots__ = ("apply",)
 
@@ -250,7 +250,7 @@ def _explicit_x64(name, value):
     return _one_of("allow", "warn", "error")(name, value)
 
 
-# Flags of JAX's that choose between ways to do something that is done in one way here, by that reason.
+# JAX's flags that choose between implementations of which there is one here, by the reason.
 _WITHOUT_EFFECT = {
     "text of programs is made on demand (`jit(f).lower(..).as_text()`), not written to files": (
         ("jax_dump_ir_to", _str, "", "a folder to which programs are written as they are compiled"),
@@ -260,8 +260,8 @@ _WITHOUT_EFFECT = {
         ("jax_source_url_schema", _str, None, "the scheme of links to source lines"),
     ),
     "there are no such devices": (
-        ("jax_mock_gpu_topology", _str, "", "the numbers of GPUs that are pretended to be there"),
-        ("mock_num_gpu_processes", _int, 0, "the number of processes with GPUs that are pretended to be there"),
+        ("jax_mock_gpu_topology", _str, "", "how many GPUs to simulate, as a topology"),
+        ("mock_num_gpu_processes", _int, 0, "how many processes with GPUs to simulate"),
         ("jax_cuda_visible_devices", _str, "all", "the CUDA devices that are used"),
         ("jax_rocm_visible_devices", _str, "all", "the ROCm devices that are used"),
         ("jax_oneapi_visible_devices", _str, "all", "the oneAPI devices that are used"),
@@ -373,9 +373,9 @@ FLAGS = {
             traced=True,
         ),
         Flag("jax_debug_key_reuse", _bool, False, "raise KeyReuseError where a random key is consumed twice"),
-        _Guards("jax_transfer_guard", _GUARD, None, "what a transfer between host and devices does, whatever its way"),
+        _Guards("jax_transfer_guard", _GUARD, None, "what a transfer between host and devices does, in either direction"),
         Flag("jax_transfer_guard_host_to_device", _GUARD, None, "what a transfer to a device does"),
-        Flag("jax_transfer_guard_device_to_host", _GUARD, None, "what a transfer to the host does", inert="reading an array is no transfer that is looked at"),
+        Flag("jax_transfer_guard_device_to_host", _GUARD, None, "what a transfer to the host does", inert="reading an array is not a guarded transfer"),
         Flag("jax_transfer_guard_device_to_device", _GUARD, None, "what a transfer between devices does"),
         Flag(
             "jax_array_garbage_collection_guard",

@@ -27,7 +27,7 @@ class Layout:
     def __post_init__(self):
         object.__setattr__(self, "major_to_minor", tuple(self.major_to_minor))
         if self.major_to_minor != tuple(range(len(self.major_to_minor))) or self.tiling:
-            raise ValueError(f"arrays lie in row-major order here; the layout {self.major_to_minor} with tiling {self.tiling} cannot be had")
+            raise ValueError(f"arrays are stored in row-major order; the layout {self.major_to_minor} with tiling {self.tiling} is not supported")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,7 +89,7 @@ def check_layout(layout, shape, what):
 
 
 def sharding_of(place):
-    """The sharding of a `Format`; what is no `Format` as it is."""
+    """The sharding of a `Format`; anything else is returned as it is."""
     return place.sharding if isinstance(place, Format) else place
 
 

@@ -53,7 +53,7 @@ def include_filename(filename: str) -> bool:
 
 
 def include_frame(frame: types.FrameType) -> bool:
-    """Whether a frame is the user's: of no file that is excluded."""
+    """Whether a frame is the user's: its file is not excluded."""
     return include_filename(frame.f_code.co_filename)
 
 

@@ -78,7 +78,7 @@ class Samples:
             sample = {n: self._random.randint(1, 40) for n in self.names}
             if self._fits(sample):
                 return sample
-        raise ValueError("no sizes were found that keep the constraints of the symbolic scope")
+        raise ValueError("no sizes were found that satisfy the constraints of the symbolic scope")
 
     def _fits(self, sample):
         values = ((d.value(sample), equal) for d, equal in self._conditions)

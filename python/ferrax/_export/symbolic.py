@@ -86,7 +86,7 @@ class SymbolicScope:
         if other.scope is not self:
             raise ValueError(
                 f"Invalid mixing of symbolic scopes {when}.\nExpected {self._text()}\nand found for '{other}' {other.scope._text()}\n"
-                "help: make all of them by one symbolic_shape, or pass it scope="
+                "help: create all of them in one call of symbolic_shape, or pass scope= to it"
             )
 
     def _text(self):

@@ -259,7 +259,7 @@ def symbolic_scope(name, names, leaves):
             elif n.scope is not found:
                 raise ValueError(
                     f"Invalid mixing of symbolic scopes when exporting {name}.\nExpected current (from {first}) {found._text()}\n"
-                    f"and found for '{n}' ({path}) {n.scope._text()}\nhelp: make all of them by one symbolic_shape, or pass it scope="
+                    f"and found for '{n}' ({path}) {n.scope._text()}\nhelp: create all of them in one call of symbolic_shape, or pass scope= to it"
                 )
     return found
 
@@ -363,7 +363,7 @@ def family_of(names, trace_at, samples, sizes):
             break
         if n >= _MOST:
             where = ", ".join(f"{v} at {s}" for v, s in zip(missing[0][:3], at, strict=False))
-            raise _undetermined(f"a size or a number in the program is no expression of the symbolic ones that was found: {where}")
+            raise _undetermined(f"no expression in the symbolic sizes was found for a size or number of the program: {where}")
         at += [samples[i] for i in range(n, n + _FEWEST)]
         n += _FEWEST
     # values that are clamped by a number, or compared with one, are found by sizes beyond it
@@ -372,7 +372,9 @@ def family_of(names, trace_at, samples, sizes):
     found = Fit(at + large, known, samples.names).expressions(everywhere.sizes)
     if None in found:
         where = everywhere.sizes[found.index(None)]
-        raise _undetermined(f"a size or a number in the program is {where[0]} at {at[0]}, and {where[-1]} at {large[-1]}")
+        raise _undetermined(
+            f"a size or number of the program is {where[0]} at {at[0]}, and {where[-1]} at {large[-1]}, which no expression that was tried gives"
+        )
     return everywhere, found
 
 
@@ -386,8 +388,8 @@ def _one(names, programs):
 def _undetermined(why):
     return InconclusiveDimensionOperation(
         f"The program cannot be exported for all values of its symbolic dimensions: {why}.\n"
-        "help: loops of Python over a size, arrays of numpy of a symbolic shape, and numbers that Python computes from a size make such programs;"
-        " use lax loops, jax.numpy, and arrays of the size"
+        "help: Python loops over a size, NumPy arrays of a symbolic shape, and numbers that NumPy computes from a size cause this;"
+        " use lax loops and jax.numpy"
     )
 
 

@@ -130,7 +130,7 @@ def read_tree(x, depth=0):
       ValueError: the value is not one of a PyTreeDef, or contains a class that is not registered.
     """
     if depth > _MOST_NESTED:
-        raise ValueError("the file is damaged: a tree is nested too deep")
+        raise ValueError("the file is damaged: a tree is nested too deeply")
     if x == "*":
         return _make(None, [])
     if x == "0":
@@ -151,7 +151,7 @@ def read_tree(x, depth=0):
         # a node of leaves, each of which is then replaced by the tree of its child
         node = tree_structure(entry.build(data, tuple(object() for _ in children)))
         return _make(node.node_data(), children)
-    raise ValueError("the file is damaged: a tree is none")
+    raise ValueError("the file is damaged: a tree has an unknown form")
 
 
 def _ordered_dict(data):

@@ -387,7 +387,7 @@ def _mentions(spec, name):
 
 
 def _check_names(what, tree, names):
-    """Raises, with JAX's message, for what is not a specification, and for specifications that name other axes than these."""
+    """Raises, with JAX's message, for leaves that are not specifications, and for specifications of axes other than these."""
     specs = [(keystr(path), s) for path, s in tree_flatten_with_path(tree, is_leaf=_is_spec)[0] if s is not None]
     lines = [f"  {what}{path} is {s} of type {type(s).__name__}, " for path, s in specs if not isinstance(s, PartitionSpec)]
     if lines:

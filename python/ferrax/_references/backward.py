@@ -23,7 +23,7 @@ class BackwardUnknown(BaseException):
 
     def __init__(self, function, i):
         self.function, self.i = function, i
-        super().__init__("a backward pass writes to a mutable reference in a transformation that does not hand it on")
+        super().__init__("a backward pass writes to a mutable reference inside a transformation that does not pass references on")
 
 
 class _Unbound(BaseException):

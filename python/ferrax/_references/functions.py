@@ -39,7 +39,7 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None)
     if memory_space is not None:
         raise NotImplementedError(f"new_ref: memory_space={memory_space!r}: a device has one kind of memory")
     if kind not in (None, NO_GRAD):
-        raise NotImplementedError(f"new_ref: kind={kind!r}: there are None and {NO_GRAD!r}")
+        raise NotImplementedError(f"new_ref: kind must be None or {NO_GRAD!r}, got {kind!r}")
     try:
         _core.get_aval(init_val)
     except TypeError:

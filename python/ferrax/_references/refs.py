@@ -56,7 +56,7 @@ class Captured(BaseException):
     def __init__(self, ref):
         self.ref, self.staging = ref, ref._staging
         super().__init__(
-            f"a mutable reference of type {ref._type()} is used inside of a transformation that does not hand references on: make it an argument of a"
+            f"a mutable reference of type {ref._type()} is used inside a transformation that does not pass references on: make it an argument of a"
             " jitted function, a loop or a branch"
         )
 
@@ -229,7 +229,7 @@ class Ref(Shaped):
         if outside(owner):
             kind, role, where = _ROLES.get(owner.what, _ROLES["grad"])
             operation = "a set/swap" if what == "set" else "an addupdate"
-            # of JAX's class
+            # a plain Exception, as in JAX
             raise Exception(
                 f"performing {operation} operation with {kind} value on {role} array reference of type {self._type()}."
                 f" Move the array reference to be an argument {where} function?"

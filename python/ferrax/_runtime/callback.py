@@ -101,7 +101,7 @@ def pure_callback(
 
     Raises:
         ValueError: the vmap method is unknown, or 64-bit results are declared while 64-bit types are disabled.
-        JaxRuntimeError: (when run) the callback raised, or returned something else than promised.
+        JaxRuntimeError: (when run) the callback raised, or returned something other than promised.
 
     >>> jax.pure_callback(lambda x: 2 * x, jax.ShapeDtypeStruct((), "float32"), jnp.float32(3.0))
     Array(6., dtype=float32)
@@ -151,8 +151,8 @@ def io_callback(
 
     Raises:
         ValueError: 64-bit results are promised and x64 is off.
-        NotImplementedError: the sharding is none of one device.
-        JaxRuntimeError: when run, the callback raised, or returned something else than promised.
+        NotImplementedError: the sharding is over several devices.
+        JaxRuntimeError: when run, the callback raised, or returned something other than promised.
     """
     if not _of_one_device(sharding):
         refused("io_callback", "sharding", sharding, "callbacks run in this process, for the whole array")

@@ -127,7 +127,7 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = Fal
             d = devices[i] = None
         if isinstance(d, Format):
             if d.layout is Layout.AUTO:
-                raise ValueError(f"the format of an array that is put on a device must say a layout, or None: got {d}")
+                raise ValueError(f"a format passed to device_put must have a layout or None, got {d}")
             d = devices[i] = without_layout(d, np.shape(leaf), "device_put args")
         if is_spec(d):
             if get_abstract_mesh().empty:

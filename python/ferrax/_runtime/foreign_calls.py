@@ -138,7 +138,7 @@ class _Interface:
             raise reported(f"{code}: {text.value.decode(errors='replace')}")
 
     def _unimplemented(self, _):
-        return self.error("UNIMPLEMENTED", "there is no such thing on the host")
+        return self.error("UNIMPLEMENTED", "this function does not exist on the host")
 
     def _error_create(self, at):
         a = _ErrorCreate.from_address(at)
@@ -278,14 +278,14 @@ class _Call:
             x = np.ascontiguousarray(value)
             self.alive.append(x)
             return _ARRAY, self.keep(_Array(_dtype(x.dtype), x.size, x.ctypes.data))
-        raise TypeError(f"an attribute of a foreign call is a number, a string, a dict or an array of NumPy's, got {type(value).__name__}")
+        raise TypeError(f"an attribute of a foreign call is a number, a string, a dict or a NumPy array, got {type(value).__name__}")
 
 
 def _dtype(dtype):
     try:
         return _DTYPES[np.dtype(dtype).name]
     except KeyError:
-        raise TypeError(f"foreign functions take no arrays of {dtype}") from None
+        raise TypeError(f"foreign functions do not take arrays of {dtype}") from None
 
 
 # ---------------------------------------------------------------- calls

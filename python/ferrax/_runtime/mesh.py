@@ -182,7 +182,7 @@ class Mesh(_Axes):
 
     Raises:
       ValueError: there are not as many names as axes, or one is given twice.
-      TypeError: an axis type is none.
+      TypeError: an axis type is not an `AxisType`.
 
     A mesh is also a context manager: inside, specifications without a mesh refer to it.
     """
@@ -256,7 +256,7 @@ class Mesh(_Axes):
         found = np.nonzero(is_local)
         grid = self.devices[np.ix_(*[np.unique(i) for i in found])]
         if grid.size != is_local.sum():
-            raise ValueError("the devices of this process are no grid of the mesh")
+            raise ValueError("the devices of this process do not form a grid of the mesh")
         return Mesh(grid, self.axis_names, self.axis_types)
 
     @property
@@ -363,7 +363,7 @@ class AbstractMesh(_Axes):
         names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
         sizes = tuple(axis_sizes)
         if len(sizes) != len(names):
-            raise ValueError(f"axis_sizes and axis_names of an AbstractMesh must have one length, got {sizes} and {names}")
+            raise ValueError(f"axis_sizes and axis_names of an AbstractMesh must have the same length, got {sizes} and {names}")
         self.axis_names, self.axis_types, self.abstract_device = names, _axis_types(axis_types, names), abstract_device
         self.shape = collections.OrderedDict(zip(names, sizes, strict=True))
 

@@ -309,11 +309,11 @@ def _of_processes(sharding, data, shape):
         raise ValueError(f"the devices of this process hold no block of an array laid out by {sharding}")
     if shape is None:
         if any(n % k for n, k in zip(data.shape, own, strict=True)):
-            raise ValueError(f"local data of shape {data.shape} are no part of an array laid out by {sharding}")
+            raise ValueError(f"local data of shape {data.shape} is not part of an array laid out by {sharding}")
         shape = tuple(n // k * p for n, k, p in zip(data.shape, own, probe, strict=True))
     whole = tuple(shape) == data.shape
     if not whole and data.shape != tuple(n // p * k for n, p, k in zip(shape, probe, own, strict=True)):
-        raise ValueError(f"local data of shape {data.shape} are neither the whole of an array of shape {tuple(shape)} nor the part of this process")
+        raise ValueError(f"local data of shape {data.shape} is neither the whole of an array of shape {tuple(shape)} nor the part of this process")
     start = [0 if whole else n // p * f for n, p, f in zip(shape, probe, first, strict=True)]
 
     def part(index):

@@ -264,7 +264,7 @@ class NamedSharding(Sharding):
         if isinstance(self.mesh, AbstractMesh):
             raise ValueError("_device_assignment is not implemented for `jax.sharding.AbstractMesh`.")
         if self.spec.unreduced:
-            raise NotImplementedError("device_indices_map doesn't work with unreduced: take the sum before, by `reshard`")
+            raise NotImplementedError("device_indices_map doesn't work with unreduced: sum the terms first, by `reshard`")
         return self._regions(global_shape)
 
     def _regions(self, global_shape):

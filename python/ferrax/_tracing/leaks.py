@@ -20,7 +20,7 @@ def holders(tracer) -> str | None:
     """Lines, each an object and what refers to it, from the tracer on; the tracer's name in them is `<tracer>`."""
     number = _core.tracer_number(tracer)
     objects = gc.get_objects()
-    # An object that is made from here on is none of the user's.
+    # Objects that are made from here on are not the user's.
     before = {id(x) for x in objects if not isinstance(x, types.FrameType | types.GeneratorType)}
     found = None
     for holder in objects:

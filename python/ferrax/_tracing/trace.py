@@ -321,7 +321,7 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     if any(isinstance(x, ShapeDtypeStruct) and not all(isinstance(n, int) for n in x.shape) for x in leaves):
         return symbolic_shapes[0](fun, args, kwargs)
     if isinstance(fun, _core.PjitFunction) and any(fun._options()[name] is not None for name in ("device", "shardings", "compiler_options")):
-        return fun.eval_shape(*args, **kwargs)  # its results have shardings, and it is no part of another program
+        return fun.eval_shape(*args, **kwargs)  # its results have shardings, and it is not part of another program
     flat = FlatFun(fun, in_tree)
     known = []
 

@@ -142,7 +142,7 @@ def abstract(x):
     """The abstract value of an array, a number, or anything with a shape and a dtype, such as a `ShapeDtypeStruct`.
 
     Raises:
-      TypeError: `x` is none of these.
+      TypeError: `x` is not one of these.
     """
     try:
         return _core.get_aval(x)

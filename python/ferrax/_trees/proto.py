@@ -79,7 +79,7 @@ def _fields(data):
 
 
 def deserialize(registry, data):
-    """The structure that `serialize` wrote. Raises ValueError for bytes that are none."""
+    """The structure that `serialize` wrote. Raises ValueError for bytes that do not hold one."""
     message = list(_fields(data))
     strings = [value.decode() for field, value in message if field == 2]
     kinds = {number: kind for kind, number in _PROTO_KINDS.items()}

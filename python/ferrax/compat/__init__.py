@@ -162,7 +162,7 @@ class _StandIn(types.ModuleType):
     """A module of JAX's internals: the names that `_standins` lists for it, and no others."""
 
     def __init__(self, name):
-        super().__init__(name, f"Internals of JAX's that libraries ask for, as `{name}`: listed in ferrax.compat._standins.")
+        super().__init__(name, f"JAX internals that libraries use, as `{name}`: listed in ferrax.compat._standins.")
         self.__path__ = []
 
     def _find(self, name):

@@ -1,4 +1,4 @@
-"""`python -m ferrax doctor NAME`: which names of JAX's an installed library uses, and which of them are absent here.
+"""`python -m ferrax doctor NAME`: which names of JAX an installed library uses, and which of them are absent here.
 
     python -m ferrax doctor mujoco-mjx
 
@@ -51,7 +51,7 @@ def _is_test(parts):
 
 
 class _Uses(ast.NodeVisitor):
-    """The names of JAX's in one file: (name, line, whether the file can do without)."""
+    """The names of JAX in one file: (name, line, whether the file works without it)."""
 
     def __init__(self):
         self.bound, self.found, self.guards = {}, [], 0
@@ -144,7 +144,7 @@ def report(name):
     refused = {u: p for u, (value, p) in found.items() if isinstance(value, Refused)}
     needed = sum(not all(g for *_, g in p) for p in absent.values())
     lines = [
-        f"{name} uses {len(found)} names of JAX's: {len(absent)} are absent here ({needed} that it cannot do without), {len(refused)} say why they cannot be used."
+        f"{name} uses {len(found)} names of JAX: {len(absent)} are absent here ({needed} that it cannot do without), {len(refused)} say why they cannot be used."
     ]
     if absent:
         lines += ["absent (also where JAX itself no longer has them):", *(_row(u, p) for u, p in absent.items())]

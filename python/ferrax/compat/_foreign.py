@@ -15,7 +15,7 @@ _WHY = (
     ("jax.experimental.pallas", "it is an instruction of hardware that is not here; pallas_call runs anywhere"),
     ("jax.experimental.mosaic", "it is an instruction of hardware that is not here; pallas_call runs anywhere"),
     ("jax.experimental.roofline", "programs are not compared with what hardware could do; lower(..).cost_analysis() counts"),
-    ("jax.experimental.source_mapper", "programs have no text of another compiler's; make_jaxpr(f)(..).pretty_print(source_info=True) names lines"),
+    ("jax.experimental.source_mapper", "programs have no form in another compiler's language; make_jaxpr(f)(..).pretty_print(source_info=True) names lines"),
     ("jax.experimental.jax2tf", "programs are not converted to TensorFlow; jax.export writes them as bytes, and jax.pure_callback calls TensorFlow"),
     ("jax.experimental.transfer", "a run has one process"),
     ("jax.experimental.buffer_callback", "callbacks get arrays: jax.pure_callback, or jax.ffi for functions in C"),

@@ -21,7 +21,7 @@ def _tuple(items):
 
 
 def renamed(text):
-    """The logger of JAX's that says it, and its words there."""
+    """JAX's logger for this text, and JAX's form of it."""
     for pattern, name, words in _LINES:
         found = pattern.match(text)
         if found is None:
@@ -35,7 +35,7 @@ def renamed(text):
 
 
 class Forward(logging.Handler):
-    """Hands the lines of the log `ferrax` to the loggers of JAX's names."""
+    """Passes the lines of the log `ferrax` to loggers with JAX's names."""
 
     def emit(self, record):
         """Forwards one record."""

@@ -150,11 +150,11 @@ _ROWS = (
     ("jaxlib.xla_client", "Client", "_runtime.devices.Client", "libraries that name the client"),
     ("jaxlib.xla_client", "XlaRuntimeError", "errors.JaxRuntimeError", "libraries that catch it"),
     ("jaxlib.xla_extension", "ArrayImpl", "_core.ArrayImpl", "dispatchers by type"),
-    ("jaxlib.xla_extension", "Device", "Device", "libraries that say what a device is"),
+    ("jaxlib.xla_extension", "Device", "Device", "libraries that check the type of devices"),
     ("jaxlib.xla_extension", "PjitFunction", "_core.PjitFunction", "gpjax, scico"),
     ("jaxlib.xla_extension", "XlaRuntimeError", "errors.JaxRuntimeError", "libraries that catch it"),
     ("jaxlib._jax", "ArrayImpl", "_core.ArrayImpl", "dispatchers by type"),
-    ("jaxlib._jax", "Device", "Device", "libraries that say what a device is"),
+    ("jaxlib._jax", "Device", "Device", "libraries that check the type of devices"),
     ("jaxlib._jax", "PjitFunction", "_core.PjitFunction", "gpjax, scico"),
     ("jaxlib.xla_client", "Device", "Device", "jax-dataclasses"),
 )

@@ -38,7 +38,7 @@ def compute_on(compute_type: str) -> Iterator[None]:
 
     Raises:
         TypeError: `compute_type` is not a string.
-        ValueError: it is none of these.
+        ValueError: it is not one of these.
 
     >>> with compute_on("device_host"): print(jnp.arange(3) + 1)
     [1 2 3]
@@ -71,7 +71,7 @@ def compute_on2(f: Callable[..., Any] | None = None, *, compute_type: str, out_m
 
     Raises:
         TypeError: `compute_type` is not a string.
-        ValueError: it is none of these.
+        ValueError: it is not one of these.
     """
     _check(compute_type)
     if f is None:

@@ -7,7 +7,7 @@ costs 2^n. The program of the function is walked equation by equation.
 
 Invariant: a rule, `jet_rules[primitive](primals, series, **params) -> (primals_out, series_out)`, takes and gives Taylor coefficients (not scaled by factorials);
 a series is a list of arrays, None in it is a zero, and `zero_series` is a series of zeros. Primitives without a rule are differentiated by nested `jvp` along t: exact,
-loops, branches and functions with rules of the user's included, at the price of that equation alone.
+including loops, branches and functions with custom rules, at the price of that equation alone.
 
 Recurrences: Griewank, Walther: Evaluating Derivatives, 2nd edition, chapter 13, table 13.1 and 13.2.
 """

@@ -38,7 +38,7 @@ def create_device_mesh(
 
     """
     if contiguous_submeshes or allow_split_physical_axes:
-        raise NotImplementedError("create_device_mesh: contiguous_submeshes and allow_split_physical_axes are about networks of devices, and there is none")
+        raise NotImplementedError("create_device_mesh: contiguous_submeshes and allow_split_physical_axes concern networks of devices, and there are none here")
     found = list(all_devices() if devices is None else devices)
     if len(found) != int(np.prod(mesh_shape, dtype=int)):
         raise ValueError(f"Number of devices {len(found)} must equal the product of mesh_shape {tuple(mesh_shape)}")

@@ -148,7 +148,7 @@ def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
         is_source = process_index() == 0
     sources, _ = _of_all("broadcast_one_to_all: who is the source", [np.array(bool(is_source))])
     if sum(map(bool, sources[0])) != 1:
-        raise ValueError(f"broadcast_one_to_all: one process must be the source, and these are: {[i for i, s in enumerate(sources[0]) if s]}")
+        raise ValueError(f"broadcast_one_to_all: exactly one process must be the source, but these are: {[i for i, s in enumerate(sources[0]) if s]}")
     leaves, tree = tree_flatten(in_tree)
     engine = _processes.engine()
     if engine is None or engine.size == 1:

@@ -136,4 +136,4 @@ def register_backend_factory(
     Raises:
         NotImplementedError: always.
     """
-    raise NotImplementedError(f"register_backend_factory({name!r}): there are the platforms 'cpu' and 'gpu'; no other can be added")
+    raise NotImplementedError(f"register_backend_factory({name!r}): the platforms are 'cpu' and 'gpu'; others cannot be added")

@@ -331,7 +331,7 @@ def psum_scatter(
         manual = _manual(v, names)
         terms = bool(manual) and _state(v, manual, "psum_scatter") == "unreduced"
         if terms and groups is not None:
-            raise NotImplementedError("psum_scatter with axis_index_groups of what is unreduced: take the sum by `psum`")
+            raise NotImplementedError("psum_scatter with axis_index_groups does not take unreduced operands: use `psum`")
         primitive = "unreduced_reduce_scatter" if terms else "reduce_scatter"
         v = v if terms else _varying(v, names)
         dimension = canonicalize_axis(scatter_dimension, v.ndim)
@@ -459,7 +459,7 @@ def ragged_all_to_all(
     _, groups, n = _even("ragged_all_to_all", axis_name, axis_index_groups)
     if len(sizes) > 1 or next(iter(sizes)) % n:
         found = ", ".join(f"{name} {v.shape[0]}" for name, v in vectors.items())
-        raise ValueError(f"ragged_all_to_all: the vectors must be of one length that the size of the axis, {n}, divides; got {found}")
+        raise ValueError(f"ragged_all_to_all: the vectors must have the same length, a multiple of the axis size {n}; got {found}")
     if operand.dtype != output.dtype or operand.shape[1:] != output.shape[1:] or not operand.ndim:
         raise ValueError(f"ragged_all_to_all: operand and output must agree but for their first axis, got {operand.aval} and {output.aval}")
     if not output.shape[0] or not operand.shape[0]:

@@ -218,7 +218,7 @@ def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any],
         raise TypeError(f"Pred must be a scalar, got {pred} of shape {np.shape(pred)}.")
     dtype = dtype_of(pred)
     if not is_bool(dtype):
-        # bfloat16 is of none of numpy's kinds, and no predicate.
+        # bfloat16 has none of NumPy's kinds, so it cannot be a predicate.
         if dtype.kind not in "iuf":
             raise TypeError(f"Pred type must be either boolean or number, got {dtype}.")
         pred = bind("ne", pred, dtype.type(0))

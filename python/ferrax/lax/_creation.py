@@ -301,7 +301,7 @@ def broadcasted_iota(dtype: DTypeLike, shape: Sequence[int], dimension: int, *, 
 
 
 def shape_as_value(shape: Sequence[int]) -> np.ndarray | Array:
-    """The shape as a vector of numpy's, of dtype int32; of no dimensions, an array without elements.
+    """The shape as a NumPy vector of dtype int32, which is empty for a scalar's shape.
 
     Args:
         shape: sequence of ints.

@@ -324,7 +324,7 @@ def platform_dependent(*args: Any, default: Callable[..., _T] | None = None, **p
         platforms = tuple([(name,) for name in per_platform])
         raise NotImplementedError(
             f"translation rule for primitive 'platform_index' not found for platform {platform}: platform_dependent has no function for it, and no default;"
-            f" there are {platforms}"
+            f" the platforms are {platforms}"
         )
     return default(*args)
 

@@ -88,7 +88,7 @@ class GatherScatterMode(enum.IntEnum):
             GatherScatterMode.
 
         Raises:
-            ValueError: `s` is none of these.
+            ValueError: `s` is not one of these.
         """
         if isinstance(s, GatherScatterMode):
             return s

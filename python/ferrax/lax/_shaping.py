@@ -93,7 +93,7 @@ def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
         Tuple of ints.
 
     Raises:
-        ValueError: if there is none.
+        ValueError: if the shapes do not broadcast.
         TypeError: for negative sizes.
 
     >>> lax.broadcast_shapes((2, 1), (3,))

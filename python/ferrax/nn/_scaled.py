@@ -37,7 +37,8 @@ def scaled_matmul(lhs: Array, rhs: Array, lhs_scales: Array, rhs_scales: Array, 
       an array (B, M, N).
 
     Raises:
-      ValueError: the shapes do not fit. TypeError: an argument is not an array.
+      ValueError: the shapes do not fit.
+      TypeError: an argument is not an array.
 
         >>> nn.scaled_matmul(jnp.ones((1, 1, 4)), jnp.ones((1, 1, 4)), jnp.full((1, 1, 2), 0.5), jnp.ones((1, 1, 2)))
         Array([[[2.]]], dtype=float32)

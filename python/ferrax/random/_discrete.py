@@ -48,7 +48,8 @@ def poisson(
         Array of `shape` and `dtype`.
 
     Raises:
-        ValueError: lam does not broadcast. TypeError: the dtype is not an integer type.
+        ValueError: lam does not broadcast.
+        TypeError: the dtype is not an integer type.
 
     >>> random.poisson(random.key(0), 4.0, (3,)).dtype
     dtype('int32')
@@ -273,11 +274,11 @@ def multinomial(key: Array, n: ArrayLike, p: ArrayLike, *, shape: Sequence[int] 
     dtype = requested(None, dtype, float)
     n, p = promote_inexact("multinomial", n, p)
     if p.ndim == 0:
-        raise ValueError("multinomial: p takes an axis of outcomes, got a scalar")
+        raise ValueError("multinomial: p must have an axis of outcomes, got a scalar")
     batch = common_shape(n.shape, p.shape[:-1])
     shape = (*batch, p.shape[-1]) if shape is None else checked_shape("multinomial", shape)
     if shape[-1] != p.shape[-1]:
-        raise ValueError(f"multinomial: the last axis of shape {shape} is not the {p.shape[-1]} outcomes of p")
+        raise ValueError(f"multinomial: the last axis of shape {shape} must have size {p.shape[-1]}, the number of outcomes of p")
     return _multinomial(key, n, p, shape=shape, dtype=dtype, unroll=unroll)
 
 

@@ -63,7 +63,8 @@ def typed(key):
     """The key as typed keys, and whether it was raw.
 
     Raises:
-      TypeError: `key` is not an array of keys. ValueError: it is raw, and `jax_legacy_prng_key` is "error".
+      TypeError: `key` is not an array of keys.
+      ValueError: it is raw, and `jax_legacy_prng_key` is "error".
     """
     if is_typed(key):
         return key, False

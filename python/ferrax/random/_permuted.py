@@ -38,7 +38,8 @@ def permutation(key: ArrayLike, x: ArrayLike, axis: int = 0, independent: bool =
         Array like x, or of range(x).
 
     Raises:
-        TypeError: x is a scalar but no integer. ValueError: the axis is out of bounds.
+        TypeError: x is a scalar but not an integer.
+        ValueError: the axis is out of bounds.
 
     >>> random.permutation(random.key(0), 4)
     Array([0, 1, 3, 2], dtype=int32)
@@ -93,7 +94,8 @@ def choice(
         Array of `shape`, and of the other axes of a, of a's dtype.
 
     Raises:
-        TypeError: the shape is not a sequence. ValueError: there is nothing to draw from, too little without replacement, the axis is out of bounds, or the
+        TypeError: the shape is not a sequence.
+        ValueError: there is nothing to draw from, too little without replacement, the axis is out of bounds, or the
             weights' shape is wrong.
 
     >>> random.choice(random.key(0), 5, (2,))

@@ -35,7 +35,8 @@ def checked_shape(name, shape):
     """A shape as a tuple of ints; an int gives one axis.
 
     Raises:
-      TypeError: an entry is not an integer. ValueError: one is negative.
+      TypeError: an entry is not an integer.
+      ValueError: one is negative.
     """
     shape = canonicalize_shape(shape)
     if any(n < 0 for n in shape):
@@ -333,7 +334,8 @@ def bernoulli(
         Array of bool of `shape`.
 
     Raises:
-        TypeError: p is not floating point. ValueError: the mode is unknown, or p does not broadcast.
+        TypeError: p is not floating point.
+        ValueError: the mode is unknown, or p does not broadcast.
 
     >>> random.bernoulli(random.key(0), 0.5, (3,))
     Array([False, False,  True], dtype=bool)

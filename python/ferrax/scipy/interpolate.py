@@ -111,7 +111,7 @@ class RegularGridInterpolator:
         n = len(self.grid)
         xi = _places(xi, n)
         if xi.ndim == 0:
-            raise ValueError("the requested sample points xi have no axis of coordinates")
+            raise ValueError("the requested sample points xi must have an axis of coordinates")
         if xi.shape[-1] != n:
             raise ValueError(f"the requested sample points xi have dimension {xi.shape[-1]}, but this RegularGridInterpolator has dimension {n}")
         for grid in self.grid:

@@ -200,7 +200,7 @@ def canonicalize_dim(d, context=""):
     """A size as a number.
 
     Raises:
-      TypeError: it is none.
+      TypeError: it is not a size.
     """
     return canonicalize_shape((d,), context)[0]
 

@@ -60,7 +60,7 @@ def primitives(jaxpr):
 
 
 def primitives_by_source(jaxpr):
-    """How often each primitive occurs on each line of the user's."""
+    """How often each primitive occurs on each line of the user's code."""
     return histogram(jaxpr, lambda eqn: (eqn.primitive.name, source_info_util.summarize(eqn.source_info)), " @ ".join)
 
 

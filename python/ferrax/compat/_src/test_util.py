@@ -141,7 +141,7 @@ def request_cpu_devices(nr_devices):
         try:
             _config.update("jax_num_cpu_devices", nr_devices)
         except RuntimeError:
-            raise unittest.SkipTest(f"{nr_devices} devices cannot be had any more") from None
+            raise unittest.SkipTest(f"{nr_devices} devices can no longer be created") from None
 
 
 def _on(wanted, reason):

@@ -150,7 +150,7 @@ def split_list_checked(args, ns):
     """Lists of these lengths, which are all there is."""
     args = list(args)
     if sum(ns) != len(args) or any(n < 0 for n in ns):
-        raise ValueError(f"lists of lengths {list(ns)} do not make up one of {len(args)}")
+        raise ValueError(f"lists of lengths {list(ns)} do not add up to a list of length {len(args)}")
     return split_list(args, ns)[:-1]
 
 
@@ -167,7 +167,7 @@ def merge_lists(bs, l0, l1):
     sides = iter(l0), iter(l1)
     out = [next(sides[bool(b)]) for b in bs]
     if any(next(s, sides) is not sides for s in sides):
-        raise ValueError("lists are longer than the truths say")
+        raise ValueError("the lists are longer than the booleans require")
     return out
 
 

@@ -247,7 +247,7 @@ def block_dim(dim):
     """A dimension of a block's shape as a `BlockDim`.
 
     Raises:
-      ValueError: it is none.
+      ValueError: it is not a dimension.
     """
     if dim is None:
         return squeezed

@@ -440,7 +440,7 @@ _NAMES = frozenset(
 
 def __getattr__(name):
     if name in _NAMES:
-        value = _refused(f"jax.experimental.pallas.tpu.{name}", "it is an instruction of TPUs, and there is none here")
+        value = _refused(f"jax.experimental.pallas.tpu.{name}", "it is a TPU instruction, and there is no TPU here")
         globals()[name] = value
         return value
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -242,4 +242,4 @@ def atomic_cas(ref: Any, cmp: ArrayLike, val: ArrayLike) -> Array:
     return old
 
 
-elementwise_inline_asm: Any = _refused("jax.experimental.pallas.triton.elementwise_inline_asm", "it is assembly of GPUs; write it with jnp")
+elementwise_inline_asm: Any = _refused("jax.experimental.pallas.triton.elementwise_inline_asm", "it is GPU assembly; use jnp instead")

@@ -62,7 +62,7 @@ def _refuses(name: str) -> Callable[..., Any]:
         raise NotImplementedError(f"{type(self)}.{name}")
 
     method.__name__ = name
-    method.__doc__ = f"Refused: a format that has `{name}` defines it."
+    method.__doc__ = f"Not implemented here; formats that support `{name}` define it."
     return method
 
 

@@ -71,7 +71,8 @@ def bcoo_fromdense(mat: Array, *, nse: int | None = None, n_batch: int = 0, n_de
       a BCOO array with sorted unique indices.
 
     Raises:
-      ConcretizationTypeError: `mat` is traced, and `nse` is not given. ValueError: n_batch and n_dense are more than the dimensions, or a size does not fit
+      ConcretizationTypeError: `mat` is traced, and `nse` is not given.
+      ValueError: n_batch and n_dense are more than the dimensions, or a size does not fit
         into index_dtype. TypeError: index_dtype is not an integer dtype.
 
         >>> bcoo_fromdense(jnp.array([[0.0, 2.0], [1.0, 0.0]])).indices
@@ -134,7 +135,8 @@ def bcoo_extract(sparr: BCOO, arr: ArrayLike, *, assume_unique: bool | None = No
       a BCOO array with the indices of `sparr` and the dtype of `arr`.
 
     Raises:
-      ValueError: the shapes differ. TypeError: `sparr` is not a BCOO array.
+      ValueError: the shapes differ.
+      TypeError: `sparr` is not a BCOO array.
     """
     check_bcoo("bcoo_extract", sparr)
     arr = jnp.asarray(arr)

@@ -53,7 +53,8 @@ def bcoo_conv_general_dilated(
       a BCOO array whose dimensions are sparse; batch and feature dimensions of size 1 before the spatial ones are batch dimensions.
 
     Raises:
-      TypeError: the dtypes differ, or the shapes do not fit. ValueError: as `lax.conv_general_dilated` raises.
+      TypeError: the dtypes differ, or the shapes do not fit.
+      ValueError: as `lax.conv_general_dilated` raises.
     """
     lhs, rhs = (x if isinstance(x, BCOO) else jnp.asarray(x) for x in (lhs, rhs))
     if lhs.dtype != rhs.dtype:

@@ -72,7 +72,8 @@ def bcoo_sum_duplicates(mat: BCOO, nse: int | None = None) -> BCOO:
       a BCOO array with sorted unique indices.
 
     Raises:
-      ValueError: the indices are traced, and `nse` is not given; or it is negative. TypeError: `mat` is not a BCOO array.
+      ValueError: the indices are traced, and `nse` is not given; or it is negative.
+      TypeError: `mat` is not a BCOO array.
 
         >>> from ferrax.experimental import sparse
         >>> bcoo_sum_duplicates(sparse.BCOO((jnp.array([1.0, 2.0]), jnp.array([[1], [1]])), shape=(3,)))

@@ -44,7 +44,7 @@ def _binary(function, name, swapped=False):
         return compiled(other, self) if swapped else compiled(self, other)
 
     method.__name__ = method.__qualname__ = name
-    method.__doc__ = f"`jnp.{function.__name__}`, sparse where that is so."
+    method.__doc__ = f"`jnp.{function.__name__}`; the result is sparse where zeros stay zeros."
     return method
 
 

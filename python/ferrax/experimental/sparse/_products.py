@@ -218,7 +218,8 @@ def bcoo_dot_general_sampled(A: Array, B: Array, indices: Array, *, dimension_nu
       (*batch, nse, *dense): a BCOO array's data for these indices; zero for those outside.
 
     Raises:
-      TypeError: dimensions do not fit, or the indices are not integers. ValueError: the indices have more dimensions than the result.
+      TypeError: dimensions do not fit, or the indices are not integers.
+      ValueError: the indices have more dimensions than the result.
 
         >>> bcoo_dot_general_sampled(jnp.ones((2, 3)), jnp.ones((3, 2)), jnp.array([[0, 1]]), dimension_numbers=(([1], [0]), ([], [])))
         Array([3.], dtype=float32)
@@ -268,7 +269,9 @@ def bcoo_multiply_dense(sp_mat: BCOO, v: Array) -> Array:
       an array: the data of the product, which has the indices of `sp_mat`.
 
     Raises:
-      TypeError: the dtypes differ. ValueError: the shapes do not broadcast. NotImplementedError: the product would be larger than `sp_mat`.
+      TypeError: the dtypes differ.
+      ValueError: the shapes do not broadcast.
+      NotImplementedError: the product would be larger than `sp_mat`.
     """
     check_bcoo("bcoo_multiply_dense", sp_mat)
     v = v if isinstance(v, Array) else jnp.asarray(v, sp_mat.dtype if np.ndim(v) == 0 and not hasattr(v, "dtype") else None)
@@ -313,7 +316,8 @@ def bcoo_multiply_sparse(lhs: BCOO, rhs: BCOO) -> BCOO:
       a BCOO array. If one operand has the result's shape, the result has its indices, the shorter one's if both have; else it has an element for each pair.
 
     Raises:
-      TypeError: their numbers of dimensions differ, or the shapes do not broadcast. NotImplementedError: they have different numbers of dense dimensions.
+      TypeError: their numbers of dimensions differ, or the shapes do not broadcast.
+      NotImplementedError: they have different numbers of dense dimensions.
 
         >>> from ferrax.experimental import sparse
         >>> bcoo_multiply_sparse(sparse.eye(2), sparse.eye(2))

@@ -55,7 +55,8 @@ def bcoo_transpose(mat: BCOO, *, permutation: Sequence[int]) -> BCOO:
       a BCOO array; dimension i is dimension permutation[i] of `mat`.
 
     Raises:
-      TypeError: it is not a permutation. NotImplementedError: it exchanges dimensions of two kinds (`update_layout` changes kinds).
+      TypeError: it is not a permutation.
+      NotImplementedError: it exchanges dimensions of two kinds (`update_layout` changes kinds).
 
         >>> from ferrax.experimental import sparse
         >>> bcoo_transpose(sparse.BCOO.fromdense(jnp.array([[0.0, 1.0]])), permutation=(1, 0)).indices
@@ -160,7 +161,8 @@ def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
       a BCOO array.
 
     Raises:
-      ValueError: there is none, one is not a BCOO array, or their layouts differ. TypeError: shapes or dtypes differ, or the dimension is out of range.
+      ValueError: there are no arrays, one is not a BCOO array, or their layouts differ.
+      TypeError: shapes or dtypes differ, or the dimension is out of range.
       NotImplementedError: it is a dense dimension.
     """
     operands = list(operands)

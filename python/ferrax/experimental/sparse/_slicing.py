@@ -107,7 +107,8 @@ def bcoo_dynamic_slice(mat: BCOO, start_indices: Sequence[Any], slice_sizes: Seq
       a BCOO array with at most as many elements as the slice.
 
     Raises:
-      ValueError: there are not as many indices or sizes as dimensions. TypeError: a size does not fit, or an index is not an integer.
+      ValueError: there are not as many indices or sizes as dimensions.
+      TypeError: a size does not fit, or an index is not an integer.
     """
     check_bcoo("bcoo_dynamic_slice", mat)
     starts = list(start_indices)
@@ -243,7 +244,8 @@ def bcoo_update_layout(mat: BCOO, *, n_batch: int | None = None, n_dense: int | 
       a BCOO array of the same shape.
 
     Raises:
-      SparseEfficiencyError: it would store many zeros. ValueError: the numbers are negative or more than the dimensions, or on_inefficient is none of these.
+      SparseEfficiencyError: it would store many zeros.
+      ValueError: the numbers are negative or more than the dimensions, or on_inefficient is unknown.
 
         >>> from ferrax.experimental import sparse
         >>> bcoo_update_layout(sparse.BCOO.fromdense(jnp.eye(2), n_batch=1), n_batch=0)

@@ -183,7 +183,8 @@ def jacfwd(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: b
       a function with the Jacobian: for a BCOO argument, a BCOO array with the result's dimensions as batch dimensions before those of the argument.
 
     Raises:
-      NotImplementedError: the result is sparse. TypeError: an argument has the wrong dtype.
+      NotImplementedError: the result is sparse.
+      TypeError: an argument has the wrong dtype.
     """
     return _jacobian(_jacfwd, fun, argnums, has_aux, kwargs, "jacfwd")
 

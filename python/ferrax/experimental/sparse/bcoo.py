@@ -43,7 +43,8 @@ class BCOO(JAXSparse):
       n_batch, n_sparse, n_dense: how many dimensions are of each kind. nse: the number of specified elements of each batch.
 
     Raises:
-      ValueError: the shapes of data and indices do not fit together, or not the shape. TypeError: the indices are not integers.
+      ValueError: the shapes of data and indices do not fit together, or do not fit the shape.
+      TypeError: the indices are not integers.
 
         >>> BCOO.fromdense(jnp.array([[0.0, 2.0, 0.0], [1.0, 0.0, 4.0]]))
         BCOO(float32[2, 3], nse=3)

@@ -55,7 +55,8 @@ class BCSR(JAXSparse):
       n_batch, n_sparse, n_dense: how many dimensions are of each kind; n_sparse is 2. nse: the number of specified elements of each batch.
 
     Raises:
-      ValueError: the shapes do not fit together. TypeError: the indices are not integers.
+      ValueError: the shapes do not fit together.
+      TypeError: the indices are not integers.
     """
 
     def __init__(self, args: tuple[Array, Array, Array], *, shape: Sequence[int], indices_sorted: bool = False, unique_indices: bool = False) -> None:
@@ -249,7 +250,8 @@ def bcsr_fromdense(mat: ArrayLike, *, nse: int | None = None, n_batch: int = 0, 
       a BCSR array.
 
     Raises:
-      ValueError: there are not two sparse dimensions. ConcretizationTypeError: `mat` is traced, and `nse` is not given.
+      ValueError: there are not two sparse dimensions.
+      ConcretizationTypeError: `mat` is traced, and `nse` is not given.
 
         >>> bcsr_fromdense(jnp.array([[0.0, 2.0], [1.0, 0.0]])).indices
         Array([1, 0], dtype=int32)

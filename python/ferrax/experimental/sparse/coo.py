@@ -91,7 +91,8 @@ class COO(Matrix):
       rows_sorted, cols_sorted: promises about the indices.
 
     Raises:
-      ValueError: the lengths differ, or the shape has not two dimensions. TypeError: the indices are not integers.
+      ValueError: the lengths differ, or the shape does not have two dimensions.
+      TypeError: the indices are not integers.
     """
 
     def __init__(self, args: tuple[Array, Array, Array], *, shape: Sequence[int], rows_sorted: bool = False, cols_sorted: bool = False) -> None:
@@ -183,7 +184,8 @@ def coo_fromdense(mat: Array, *, nse: int | None = None, index_dtype: DTypeLike 
       a COO matrix, in order of rows.
 
     Raises:
-      ValueError: it is not a matrix. ConcretizationTypeError: it is traced, and `nse` is not given.
+      ValueError: it is not a matrix.
+      ConcretizationTypeError: it is traced, and `nse` is not given.
     """
     return COO(fromdense_parts("coo_fromdense", mat, nse, index_dtype), shape=jnp.shape(mat), rows_sorted=True)
 
@@ -212,7 +214,8 @@ def coo_matvec(mat: COO, v: Array, transpose: bool = False) -> Array:
       a vector of the dtype to which both promote.
 
     Raises:
-      TypeError: the sizes do not fit. ValueError: `v` is not a vector.
+      TypeError: the sizes do not fit.
+      ValueError: `v` is not a vector.
     """
     return checked_product("coo_matvec", mat, COO, v, 1, transpose)
 
@@ -229,6 +232,7 @@ def coo_matmat(mat: COO, B: Array, *, transpose: bool = False) -> Array:
       a matrix of the dtype to which both promote.
 
     Raises:
-      TypeError: the sizes do not fit. ValueError: `B` is not a matrix.
+      TypeError: the sizes do not fit.
+      ValueError: `B` is not a matrix.
     """
     return checked_product("coo_matmat", mat, COO, B, 2, transpose)

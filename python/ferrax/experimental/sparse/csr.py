@@ -111,7 +111,8 @@ class CSR(_Compressed):
       nse: the number of specified elements.
 
     Raises:
-      ValueError: the lengths do not fit, or the shape has not two dimensions. TypeError: the indices are not integers.
+      ValueError: the lengths do not fit, or the shape does not have two dimensions.
+      TypeError: the indices are not integers.
     """
 
     @classmethod
@@ -140,7 +141,8 @@ class CSC(_Compressed):
       nse: the number of specified elements.
 
     Raises:
-      ValueError: the lengths do not fit, or the shape has not two dimensions. TypeError: the indices are not integers.
+      ValueError: the lengths do not fit, or the shape does not have two dimensions.
+      TypeError: the indices are not integers.
     """
 
     _major = 1
@@ -171,7 +173,8 @@ def csr_fromdense(mat: Array, *, nse: int | None = None, index_dtype: DTypeLike 
       a CSR matrix.
 
     Raises:
-      ValueError: it is not a matrix. ConcretizationTypeError: it is traced, and `nse` is not given.
+      ValueError: it is not a matrix.
+      ConcretizationTypeError: it is traced, and `nse` is not given.
     """
     data, row, col = fromdense_parts("csr_fromdense", mat, nse, index_dtype)
     return CSR._of_sorted(data, row, col, jnp.shape(mat))
@@ -201,7 +204,8 @@ def csr_matvec(mat: CSR, v: Array, transpose: bool = False) -> Array:
       a vector of the dtype to which both promote.
 
     Raises:
-      TypeError: the sizes do not fit. ValueError: `v` is not a vector.
+      TypeError: the sizes do not fit.
+      ValueError: `v` is not a vector.
     """
     return checked_product("csr_matvec", mat, CSR, v, 1, transpose)
 
@@ -218,6 +222,7 @@ def csr_matmat(mat: CSR, B: Array, *, transpose: bool = False) -> Array:
       a matrix of the dtype to which both promote.
 
     Raises:
-      TypeError: the sizes do not fit. ValueError: `B` is not a matrix.
+      TypeError: the sizes do not fit.
+      ValueError: `B` is not a matrix.
     """
     return checked_product("csr_matmat", mat, CSR, B, 2, transpose)

@@ -179,7 +179,7 @@ def _placed(out, device):
 
 
 def _check_range(value, dtype):
-    """Raises numpy's ValueError or OverflowError for a float of Python's that is nan or beyond an integer dtype."""
+    """Raises numpy's ValueError or OverflowError for a Python float that is nan or beyond an integer dtype."""
     if isinstance(value, float) and is_integer(dtype) and not iinfo(dtype).min - 1 < value < iinfo(dtype).max + 1:
         np.asarray(float(value), dtype)
 

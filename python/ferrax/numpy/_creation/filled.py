@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def _uniform(value, shape, dtype, device):
-    """`value`, a number, spread over `shape`: each word of a key. Of float0 there are numpy's arrays alone."""
+    """The number `value` in every element of `shape`: in each word of keys. Arrays of float0 are NumPy's."""
     if is_key(dtype):
         return _keys(value, shape, dtype, device)
     return np.zeros(shape, float0) if dtype == float0 else _filled(constant(value, dtype), shape, device)

@@ -401,7 +401,7 @@ def _running(name):
 
 
 def _scatter(method):
-    # Sums of booleans are their maxima, products their minima; differences there are none.
+    # Sums of booleans are their maxima, products their minima; they have no differences.
     of_bool = {"add": "max", "multiply": "min"}.get(method, method)
 
     def at(a, indices, b):

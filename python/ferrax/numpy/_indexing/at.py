@@ -373,7 +373,7 @@ def _update(name, x, index, y, indices_are_sorted=False, unique_indices=False, m
     if not (hasattr(y, "dtype") or isinstance(y, (int, float, complex)) or hasattr(y, "__jax_array__")):
         y = array(y)  # a list, or whatever else numpy reads
     if isinstance(y, bool) and is_integer(dtype):
-        y = int(y)  # a number of Python's, as an integer is; strict promotion asks no more of it
+        y = int(y)  # as Python's, which strict promotion accepts
     common = _core.result_type(x, y)
     if common != dtype:
         _warn_of_lossy_update(dtype_of(y), dtype)

@@ -93,8 +93,8 @@ def _placed(value, own, rank, axis, n):
     shape = shape[extra:] if extra > 0 and all(m == 1 for m in shape[:extra]) else shape
     if len(shape) != rank or shape[own] != 1:
         raise ValueError(
-            f"an update at a mask that is traced takes a value of size 1 along the mask's own axis, as it is not known how many elements the mask names; got shape"
-            f" {tuple(value.shape)} where axis {own - rank} is that one.\nhelp: jnp.where(mask, values, x) takes a value for each element of x"
+            f"an update at a traced mask takes a value of size 1 along the mask's axis, since the number of selected elements is not known; got shape"
+            f" {tuple(value.shape)}, where that axis is {own - rank}.\nhelp: jnp.where(mask, values, x) takes a value for each element of x"
         )
     rest = shape[:own] + shape[own + 1 :]
     return bind("reshape", value, new_sizes=(*rest[:axis], *(1,) * n, *rest[axis:]), dimensions=None, sharding=None)

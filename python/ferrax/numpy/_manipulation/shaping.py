@@ -498,7 +498,7 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
         Tuple of ints.
 
     Raises:
-        ValueError: if there is none.
+        ValueError: if the shapes do not broadcast.
 
     >>> jnp.broadcast_shapes((2, 1), (3,))
     (2, 3)

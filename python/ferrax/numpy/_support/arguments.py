@@ -214,7 +214,7 @@ def convert(x, dtype, weak=False) -> Array:
 def scalar_like(value, x):
     """A scalar that meets x without changing its dtype, nor its being weakly typed."""
     if x.weak_type:
-        # Weakly typed arrays have a default dtype, that of Python's numbers.
+        # Weakly typed arrays have the default dtype of Python numbers.
         kind = x.dtype.kind
         return complex(value) if kind == "c" else float(value) if kind == "f" else int(value)
     return x.dtype.type(value)

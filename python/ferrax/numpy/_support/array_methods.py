@@ -173,7 +173,7 @@ def _as_dtype(self):
 def _namespace(self, *, api_version=None):
     """The functions of the array API standard for this array: `ferrax.numpy`. Raises ValueError for an unknown version of it."""
     if api_version is not None and api_version not in _API_VERSIONS:
-        raise ValueError(f"__array_namespace__: api_version={api_version!r} is not known; known are {', '.join(_API_VERSIONS)}")
+        raise ValueError(f"__array_namespace__: api_version={api_version!r} is unknown; the known ones are {', '.join(_API_VERSIONS)}")
     return sys.modules["ferrax.numpy"]
 
 

@@ -55,7 +55,7 @@ class ArrayNamespaceInfo:
         kinds = ("bool", "numeric") if kind is None else (kind,) if isinstance(kind, str) else tuple(kind)
         for k in kinds:
             if k not in _KINDS:
-                raise ValueError(f"dtypes: kind {k!r} is not known; known are {', '.join(_KINDS)}")
+                raise ValueError(f"dtypes: kind {k!r} is unknown; the known ones are {', '.join(_KINDS)}")
         names = dict.fromkeys(name for k in kinds for name in _KINDS[k].split())
         found = {name: np.dtype(name) for name in names}
         return {name: dtype for name, dtype in found.items() if canonicalize_dtype(dtype) == dtype}

@@ -58,8 +58,8 @@ def minimize(
         OptimizeResults.
 
     Raises:
-        TypeError: for args that are no tuple, options there are not, and functions that `grad` refuses.
-        ValueError: for another method.
+        TypeError: args is not a tuple, an option is unknown, or `grad` refuses the function.
+        ValueError: the method is unknown.
 
         >>> import ferrax.scipy.optimize
         >>> rosen = lambda x: (1 - x[0]) ** 2 + 100 * (x[1] - x[0] ** 2) ** 2

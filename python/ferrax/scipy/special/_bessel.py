@@ -101,7 +101,8 @@ def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
       a float array (v + 1, ...), its other axes those of z.
 
     Raises:
-      TypeError: z is not an array or number, v no int. ValueError: z is complex, or v negative.
+      TypeError: z is not an array or number, or v is not an int.
+      ValueError: z is complex, or v is negative.
 
         >>> jax.scipy.special.bessel_jn(1.0, v=1)
         Array([0.7651977, 0.4400506], dtype=float32)
@@ -144,7 +145,7 @@ def _harmonic(n, m, theta, phi, n_max):
 
     value, _ = lax.fori_loop(1, n_max + 1, up, (start, jnp.zeros_like(start)))
     value = jnp.where((m < 0) & (m % 2 != 0), -value, value)
-    # There is none of an order beyond the degree, and none was found of a degree beyond n_max.
+    # Harmonics of an order beyond the degree are zero; those of a degree beyond n_max were not computed.
     value = jnp.where((n >= 0) & (n <= n_max), jnp.where(abs(m) > n, 0, value), np.nan)
     angle = m.astype(theta.dtype) * phi
     return lax.complex(value * jnp.cos(angle), value * jnp.sin(angle))
@@ -165,7 +166,9 @@ def sph_harm_y(n: Array, m: Array, theta: Array, phi: Array, diff_n: int | None 
       a complex array of the common shape; NaN where n is beyond n_max, or negative.
 
     Raises:
-      NotImplementedError: diff_n is given. ConcretizationTypeError: n is traced and n_max not given. TypeError: n or m is not an integer.
+      NotImplementedError: diff_n is given.
+      ConcretizationTypeError: n is traced and n_max is not given.
+      TypeError: n or m is not an integer.
 
         >>> sph_harm_y(jnp.array([1]), jnp.array([0]), jnp.array([0.0]), jnp.array([0.0]))
         Array([0.48860252+0.j], dtype=complex64)

@@ -154,7 +154,8 @@ def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
       a float array of x's shape.
 
     Raises:
-      TypeError: x is complex, or no array or number; series_order is not an int. ValueError: it is negative or above 30.
+      TypeError: x is complex, or not an array or number; series_order is not an int.
+      ValueError: series_order is negative or above 30.
 
         >>> jax.scipy.special.log_ndtr(-1e4)
         Array(-5.0000012e+07, dtype=float32)
@@ -228,7 +229,8 @@ def dawsn(x: ArrayLike) -> Array:
       a float array of x's shape.
 
     Raises:
-      TypeError: x is not an array or number. ValueError: it is complex.
+      TypeError: x is not an array or number.
+      ValueError: x is complex.
 
         >>> jax.scipy.special.dawsn(1.0)
         Array(0.53807956, dtype=float32)
@@ -351,7 +353,8 @@ def owens_t(h: ArrayLike, a: ArrayLike) -> Array:
       a float array of the common shape.
 
     Raises:
-      TypeError: an argument is not an array or number. ValueError: one is complex.
+      TypeError: an argument is not an array or number.
+      ValueError: an argument is complex.
 
         >>> jax.scipy.special.owens_t(0.0, 1.0)
         Array(0.125, dtype=float32)

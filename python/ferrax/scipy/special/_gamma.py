@@ -293,7 +293,7 @@ def polygamma(n: ArrayLike, x: ArrayLike) -> Array:
         Float array of the broadcast shape.
 
     Raises:
-        ValueError: n is of no integer dtype, or x is complex.
+        ValueError: n does not have an integer dtype, or x is complex.
 
     >>> polygamma(1, jnp.array([1.0, 2.0]))
     Array([1.644934, 0.644934], dtype=float32)

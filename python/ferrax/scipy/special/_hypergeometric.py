@@ -115,7 +115,8 @@ def hyp1f1(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
       a float array of the common shape; infinite where b is 0, -1, -2 .. and the series does not end before.
 
     Raises:
-      TypeError: an argument is not an array, list or number. ValueError: one is complex.
+      TypeError: an argument is not an array, list or number.
+      ValueError: an argument is complex.
 
         >>> jax.scipy.special.hyp1f1(1.0, 1.0, 0.0)
         Array(1., dtype=float32)
@@ -215,7 +216,8 @@ def hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, x: ArrayLike) -> Array:
       a float array of the common shape; infinite for x > 1, and where c is 0, -1, -2 .. and the series does not end before.
 
     Raises:
-      TypeError: an argument is not an array or number. ValueError: one is complex.
+      TypeError: an argument is not an array or number.
+      ValueError: an argument is complex.
 
         >>> jax.scipy.special.hyp2f1(1.0, 2.0, 2.0, -1.0)
         Array(0.5, dtype=float32)

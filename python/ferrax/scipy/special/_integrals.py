@@ -76,7 +76,8 @@ def expi(x: ArrayLike) -> Array:
       a float array of x's shape; -inf at 0.
 
     Raises:
-      TypeError: x is not an array or number. ValueError: it is complex.
+      TypeError: x is not an array or number.
+      ValueError: x is complex.
 
         >>> jax.scipy.special.expi(-1.0)
         Array(-0.2193839, dtype=float32)
@@ -107,7 +108,8 @@ def exp1(x: ArrayLike) -> Array:
       a float array of x's shape; inf at 0, NaN below.
 
     Raises:
-      TypeError: x is not an array or number. ValueError: it is complex.
+      TypeError: x is not an array or number.
+      ValueError: x is complex.
 
         >>> jax.scipy.special.exp1(1.0)
         Array(0.2193839, dtype=float32)
@@ -170,7 +172,8 @@ def expn(n: ArrayLike, x: ArrayLike) -> Array:
       a float array of the common shape; NaN for other orders and for x below 0.
 
     Raises:
-      TypeError: an argument is not an array, list or number. ValueError: one is complex.
+      TypeError: an argument is not an array, list or number.
+      ValueError: an argument is complex.
 
         >>> jax.scipy.special.expn(2, 0.0)
         Array(1., dtype=float32)
@@ -213,7 +216,8 @@ def sici(x: ArrayLike) -> tuple[Array, Array]:
       the pair (Si(x), Ci(x)), float arrays of x's shape. Below 0 Ci is that of |x|.
 
     Raises:
-      TypeError: x is not an array or number. ValueError: it is complex.
+      TypeError: x is not an array or number.
+      ValueError: x is complex.
 
         >>> jax.scipy.special.sici(0.0)
         (Array(0., dtype=float32), Array(-inf, dtype=float32))
@@ -281,7 +285,8 @@ def fresnel(x: ArrayLike) -> tuple[Array, Array]:
       the pair (S(x), C(x)), float arrays of x's shape.
 
     Raises:
-      TypeError: x is not an array or number. NotImplementedError: it is complex.
+      TypeError: x is not an array or number.
+      NotImplementedError: x is complex.
 
         >>> jax.scipy.special.fresnel(jnp.inf)
         (Array(0.5, dtype=float32), Array(0.5, dtype=float32))

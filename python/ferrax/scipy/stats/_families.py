@@ -50,7 +50,7 @@ _WHAT = {
 }  # fmt: skip
 _ARGUMENTS = {
     "x": "points: an array or a number",
-    "k": "points: an array or a number; what is no integer has probability 0",
+    "k": "points: an array or a number; points that are not integers have probability 0",
     "q": "probabilities; the result is NaN outside [0, 1]",
     "p": "probabilities; the result is NaN outside [0, 1]",
     "loc": "the location, which is subtracted from the points",
@@ -65,7 +65,7 @@ Returns:
   an array of the arguments' common shape and float dtype; NaN where a parameter is outside its domain or an argument is NaN.
 
 Raises:
-  TypeError: an argument is a list, complex, or nothing that is a number.
+  TypeError: an argument is a list, complex, or not numeric.
   ValueError: the shapes do not broadcast.
 
 {example}

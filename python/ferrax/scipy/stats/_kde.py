@@ -61,7 +61,8 @@ class gaussian_kde:
       covariance: of the kernels, (d, d): that of the data times the squared factor. inv_cov: its inverse.
 
     Raises:
-      TypeError: the data or the weights are a list. ValueError: there are fewer than two elements, the weights do not fit, or bw_method is none of these.
+      TypeError: the data or the weights are a list.
+      ValueError: there are fewer than two elements, the weights do not fit, or bw_method is unknown.
       NotImplementedError: the data are complex.
 
         >>> gaussian_kde(jnp.array([1.0, 2.0, 3.0]), 1.0)(2.0)
@@ -150,7 +151,8 @@ class gaussian_kde:
         """The estimated density at points (d, m), or (d,) for one point: (m,).
 
         Raises:
-          ValueError: the points have another dimension. TypeError: they are a list.
+          ValueError: the points do not have the data's dimension.
+          TypeError: the points are a list.
         """
         return jnp.exp(self.logpdf(points))
 

@@ -52,7 +52,7 @@ def mode(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keep
       a named tuple (mode, count): values of a's dtype, and their counts. Of no elements they are NaN and 0.
 
     Raises:
-      TypeError: a is a list. ValueError, NotImplementedError: another nan_policy.
+      TypeError: a is a list. ValueError, NotImplementedError: the nan_policy is not supported.
 
         >>> jax.scipy.stats.mode(jnp.array([1, 2, 2]))
         ModeResult(mode=Array(2, dtype=int32), count=Array(2, dtype=int32))
@@ -102,7 +102,9 @@ def rankdata(a: ArrayLike, method: str = "average", *, axis: int | None = None, 
       a float array of a's shape.
 
     Raises:
-      TypeError: a is a list. ValueError: another method. NotImplementedError: another nan_policy.
+      TypeError: a is a list.
+      ValueError: the method is unknown.
+      NotImplementedError: the nan_policy is not supported.
 
         >>> jax.scipy.stats.rankdata(jnp.array([5, 1, 5]), "min")
         Array([2., 1., 2.], dtype=float32)
@@ -154,7 +156,8 @@ def sem(a: ArrayLike, axis: int | None = 0, ddof: int = 1, nan_policy: str = "pr
       an array of a's shape without the axis, of its dtype, or the float dtype of integers.
 
     Raises:
-      TypeError: a is a list. ValueError: another nan_policy.
+      TypeError: a is a list.
+      ValueError: the nan_policy is unknown.
 
         >>> jax.scipy.stats.sem(jnp.array([1.0, 3.0]))
         Array(1., dtype=float32)

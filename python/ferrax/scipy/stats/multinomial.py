@@ -33,7 +33,7 @@ def logpmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
 
     Raises:
         TypeError: an argument is a list.
-        ValueError: x or n is of no integer type.
+        ValueError: x or n does not have an integer dtype.
 
     >>> logpmf(jnp.array([3, 0]), 2, jnp.array([0.5, 0.5]))
         Array(-inf, dtype=float32)
@@ -65,7 +65,7 @@ def pmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
 
     Raises:
         TypeError: an argument is a list.
-        ValueError: x or n is of no integer type.
+        ValueError: x or n does not have an integer dtype.
 
     >>> pmf(jnp.array([1, 1]), 2, jnp.array([0.5, 0.5]))
     Array(0.5, dtype=float32)

@@ -533,7 +533,7 @@ class VmapOf(VJPHiPrimitive):
 
 
 class _Static:
-    """A residual that is no array."""
+    """A residual that is not an array."""
 
     def __init__(self, value):
         self.value = value

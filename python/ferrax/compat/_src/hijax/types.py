@@ -67,7 +67,7 @@ class MutableHiType:
 
 
 class HiPrimitive:
-    """The base class of primitives on such values: `to_lojax` says what one does with their arrays, `abstract_eval` and others are not asked.
+    """The base class of primitives on such values: `to_lojax` defines a primitive by operations on their arrays; `abstract_eval` and other rules are not used.
 
     So derivatives and batches are those of the operations on the arrays.
     """

@@ -146,7 +146,7 @@ class _References:
 
 
 class _PlaceHolders(tuple):
-    """(leaves, data) of a node whose leaves are no arrays."""
+    """(leaves, data) of a node whose leaves are not arrays."""
 
 
 _references = _References()
