@@ -56,6 +56,62 @@ pub struct Factors {
     pub batch: Option<usize>,
     /// Dimensions of operand 0 that are no factors, and may be cut: each device does for its part what the indices say of it.
     pub indexed: Vec<Indexed>,
+    /// All that the op does: dimension after dimension, moves of rows. Empty where it does more.
+    pub moved: Vec<Moved>,
+}
+/// A dimension of the result of which each row is a row of an operand, or is filled.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Moved {
+    pub result: usize,
+    pub dim: usize,
+    /// The rows of the result, and of each operand.
+    pub size: usize,
+    pub sizes: Vec<usize>,
+    pub runs: Vec<Run>,
+    /// The operand that the other rows have.
+    pub fill: Option<usize>,
+}
+/// Rows of a result that are rows `first`, `first + step`, .. of an operand.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Run {
+    pub rows: Range<usize>,
+    pub operand: usize,
+    pub first: i64,
+    pub step: i64,
+}
+impl Factors {
+    /// The moves of a result's rows.
+    pub fn moves_of(&self, result: usize) -> impl Iterator<Item = &Moved> + Clone {
+        self.moved.iter().filter(move |m| m.result == result)
+    }
+    /// The dimension whose rows move, and of how many operands, where it is one alone.
+    pub fn moved_dim(&self) -> Option<(usize, usize)> {
+        let m = self.moved.first()?;
+        self.moved.iter().enumerate().all(|(i, o)| o.dim == m.dim && o.result == i).then_some((m.dim, m.sizes.len()))
+    }
+}
+impl Run {
+    /// Whether another one goes on where this ends.
+    pub fn meets(&self, next: &Run) -> bool {
+        let end = self.first + self.rows.len() as i64 * self.step;
+        (self.operand, self.step, self.rows.end, end) == (next.operand, next.step, next.rows.start, next.first)
+    }
+    /// The rows of this run that `inner` has, where that says which rows of others the operand has.
+    pub fn through(&self, inner: &Run) -> Option<Run> {
+        let len = self.rows.len() as i64;
+        let inside = |j: i64| (inner.rows.start as i64..inner.rows.end as i64).contains(&(self.first + j * self.step));
+        // rows are in order: those inside follow each other
+        let (start, end, step) = (inner.rows.start as i64, inner.rows.end as i64 - 1, self.step);
+        let (near, far) = if step > 0 { (start, end) } else { (end, start) };
+        let from = ((near - self.first) * step.signum() + step.abs() - 1).div_euclid(step.abs()).max(0);
+        let to = ((far - self.first) * step.signum()).div_euclid(step.abs()).min(len - 1);
+        (from <= to && inside(from)).then(|| Run {
+            rows: self.rows.start + from as usize..self.rows.start + to as usize + 1,
+            operand: inner.operand,
+            first: inner.first + (self.first + from * step - inner.rows.start as i64) * inner.step,
+            step: step * inner.step,
+        })
+    }
 }
 /// How the positions along a dimension of operand 0 are read or written by number.
 #[derive(Clone, PartialEq, Debug)]

@@ -1,6 +1,7 @@
 //! What a device of a mesh says to the others, for the pass that partitions programs: its number, a value cut in another way (slices where
 //! it is cut finer, exchanges where an axis goes to another dimension, gathers where it is cut no more), a fold of what all have.
 mod indexed;
+mod moved;
 
 use crate::aval::Aval;
 use crate::cx::{Cx, int};
@@ -19,6 +20,8 @@ use crate::value::{Value, Values};
 use ferrax_kernel::Dims;
 use smallvec::smallvec;
 use std::cell::RefCell;
+
+pub use moved::{Source, Target};
 
 impl Spec {
     /// The type of each part.

@@ -3,7 +3,7 @@ use super::{joint_jvp, linear_jvp};
 use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan};
 use crate::error::{Res, mixed_dtypes, type_err, value_err};
-use crate::factors::Factors;
+use crate::factors::{Factors, Moved, Run};
 use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::primitive;
@@ -73,7 +73,16 @@ impl Rules for Concatenate {
         Sums::Alike
     }
     fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
-        Factors::along(x, out, |d| d != self.dimension)
+        let mut f = Factors::along(x, out, |d| d != self.dimension);
+        let (dim, mut at) = (self.dimension, 0);
+        let sizes: Vec<usize> = x.iter().map(|a| a.shape[dim]).collect();
+        let mut run = |(operand, n): (usize, &usize)| {
+            at += n;
+            Run { rows: at - n..at, operand, first: 0, step: 1 }
+        };
+        let runs = sizes.iter().enumerate().map(&mut run).collect();
+        f.moved.push(Moved { result: 0, dim, size: out[0].shape[dim], sizes, runs, fill: None });
+        f
     }
     fn cuts(&self, t: &Typing) -> Res<Specs> {
         let words = |all: &str| format!("All operands should have the same sharding. Got shardings {all}");
@@ -139,7 +148,16 @@ impl Rules for Split {
         Sums::Moved
     }
     fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
-        Factors::along(x, out, |d| d != self.axis)
+        let mut f = Factors::along(x, out, |d| d != self.axis);
+        let mut at = 0;
+        let mut rows = |(result, size): (usize, &usize)| {
+            let run = Run { rows: 0..*size, operand: 0, first: at, step: 1 };
+            at += *size as i64;
+            let sizes = vec![x[0].shape[self.axis]];
+            Moved { result, dim: self.axis, size: *size, sizes, runs: vec![run], fill: None }
+        };
+        f.moved = self.sizes.iter().enumerate().map(&mut rows).collect();
+        f
     }
     fn cuts(&self, t: &Typing) -> Res<Specs> {
         t.varying("split")

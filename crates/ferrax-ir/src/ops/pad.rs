@@ -4,7 +4,7 @@ use super::slice::Slice;
 use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan, lit, truth, values1, zero};
 use crate::error::{Res, type_err, value_err};
-use crate::factors::Factors;
+use crate::factors::{Factors, Moved, Run};
 use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Op, Rules, Tans};
 use crate::primitive;
@@ -173,7 +173,20 @@ impl Rules for Pad {
         Sums::Padded
     }
     fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
-        Factors::along(x, out, |d| self.padding_config[d] == (0, 0, 0))
+        let mut f = Factors::along(x, out, |d| self.padding_config[d] == (0, 0, 0));
+        let padded = |d: &usize| self.padding_config[*d] != (0, 0, 0);
+        if self.padding_config.iter().any(|c| c.2 != 0) {
+            return f;
+        }
+        let rows = |dim: usize| {
+            let (n, size, lo) = (x[0].shape[dim], out[0].shape[dim], self.padding_config[dim].0);
+            let (first, kept) = self.kept(dim, n, size);
+            let start = (first as i64 + lo).max(0) as usize;
+            let run = Run { rows: start..start + kept, operand: 0, first: first as i64, step: 1 };
+            Moved { result: 0, dim, size, sizes: vec![n], runs: vec![run], fill: Some(1) }
+        };
+        f.moved = (0..x[0].rank()).filter(padded).map(rows).collect();
+        f
     }
     fn cuts(&self, t: &Typing) -> Res<Specs> {
         t.varying("padding")

@@ -3,7 +3,7 @@ use super::linear_jvp;
 use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan};
 use crate::error::{Res, type_err};
-use crate::factors::Factors;
+use crate::factors::{Factors, Moved, Run};
 use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::primitive;
@@ -49,7 +49,14 @@ impl Rules for Rev {
         within_moved(cx, &self.clone().into(), x, s, &self.dimensions)
     }
     fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
-        Factors::along(x, out, |d| !self.dimensions.contains(&d))
+        let mut f = Factors::along(x, out, |d| !self.dimensions.contains(&d));
+        let rows = |dim: usize| {
+            let size = out[0].shape[dim];
+            let run = Run { rows: 0..size, operand: 0, first: size as i64 - 1, step: -1 };
+            Moved { result: 0, dim, size, sizes: vec![size], runs: vec![run], fill: None }
+        };
+        f.moved = self.dimensions.iter().map(|d| rows(*d)).collect();
+        f
     }
     fn cuts(&self, t: &Typing) -> Res<Specs> {
         Ok(t.as_first())

@@ -4,7 +4,7 @@ use super::pad::Pad;
 use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan, zero};
 use crate::error::{Res, type_err};
-use crate::factors::{By, Factors, First, Indexed};
+use crate::factors::{By, Factors, First, Indexed, Moved, Run};
 use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Op, Rules, Tans};
 use crate::primitive;
@@ -96,6 +96,12 @@ impl Rules for Slice {
         let rows = |dim: usize| By::Rows { first: First::At(self.start_indices[dim]), step: self.stride(dim) };
         let cut = (0..x[0].rank()).filter(|d| x[0].shape[*d] != out[0].shape[*d]);
         f.indexed = cut.map(|dim| Indexed { dim, by: rows(dim) }).collect();
+        let rows = |dim: usize| {
+            let (size, step) = (out[0].shape[dim], self.stride(dim) as i64);
+            let run = Run { rows: 0..size, operand: 0, first: self.start_indices[dim] as i64, step };
+            Moved { result: 0, dim, size, sizes: vec![x[0].shape[dim]], runs: vec![run], fill: None }
+        };
+        f.moved = (0..x[0].rank()).filter(|d| x[0].shape[*d] != out[0].shape[*d]).map(rows).collect();
         f
     }
     fn local(&self, x: &[Aval], out: &[Aval]) -> Option<Op> {

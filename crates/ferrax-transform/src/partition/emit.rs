@@ -2,11 +2,13 @@
 //! what its folded factors leave to be folded among the devices.
 //!
 //! INVARIANT: a value is brought to another spec when it is read so, and once: each variable keeps the versions there are.
+mod rows;
+
 use super::flow::{Bodies, Flow, Manual, Way, is_narrow, join, project, typed, unstacked};
 use super::late::late;
 use crate::trace::Trace;
 use ferrax_ir::cx::{Cx, Line};
-use ferrax_ir::factors::{DimFactors, Factors, Indexed, Tie};
+use ferrax_ir::factors::{DimFactors, Factors, Tie};
 use ferrax_ir::layout::{AxisSet, CutAxes, Grid, Spec};
 use ferrax_ir::op::Avals;
 use ferrax_ir::ops::reduce::Monoid;
@@ -14,20 +16,22 @@ use ferrax_ir::parts::Here;
 use ferrax_ir::program::{Atom, Eqn};
 use ferrax_ir::value::Values;
 use ferrax_ir::{Aval, Dtype, Op, Program, Res, Value};
+use std::collections::HashMap;
 
 /// A program on parts: inputs cut as `ins` say, outputs as `outs` do, or as they come.
 pub fn emit(flow: &Flow, grid: &Grid, ins: &[Spec], outs: &[Option<Spec>]) -> Res<(Program, Vec<Spec>)> {
     let s = Trace::stage();
     let p = &flow.program;
     let here = Here::new(&*s, grid);
-    let mut e = Emitter { flow, grid, here, env: vec![], late: late(flow) };
-    for (a, spec) in p.in_avals().iter().zip(ins) {
-        e.env.push(vec![(spec.clone(), s.new_in(spec.shard(grid, a)))]);
-    }
+    let made = p.in_avals().iter().zip(ins).map(|(a, spec)| vec![(spec.clone(), s.new_in(spec.shard(grid, a)))]);
+    let mut env: Vec<Versions> = made.collect();
+    env.resize(p.avals().len(), vec![]);
+    let (readers, wanted) = (rows::readers(flow), rows::as_made(flow));
+    let mut e = Emitter { flow, grid, here, env, late: late(flow), readers, wanted, waiting: HashMap::new() };
     let at = Line::kept();
-    for ((eqn, way), line) in p.eqns().iter().zip(&flow.eqns).zip(p.lines()) {
+    for (i, line) in p.lines().iter().enumerate().take(p.eqns().len()) {
         at.set(*line);
-        e.equation(eqn, way).map_err(|e| at.blame(e))?;
+        e.equation(i).map_err(|e| at.blame(e))?;
     }
     let (mut values, mut specs) = (vec![], vec![]);
     for (i, (a, wanted)) in p.outs().iter().zip(outs).enumerate() {
@@ -39,14 +43,20 @@ pub fn emit(flow: &Flow, grid: &Grid, ins: &[Spec], outs: &[Option<Spec>]) -> Re
     Ok((program, specs))
 }
 
+type Versions = Vec<(Spec, Value)>;
 struct Emitter<'a> {
     flow: &'a Flow,
     grid: &'a Grid,
     here: Here<'a>,
-    /// The versions of each variable, the one it was made as first.
-    env: Vec<Vec<(Spec, Value)>>,
+    /// The versions of each variable, the one it was made as first; none where its equation waits until it is read.
+    env: Vec<Versions>,
     /// Which variables stay terms of a sum that is not taken.
     late: Vec<bool>,
+    readers: Vec<rows::Readers>,
+    /// How each variable is to be made.
+    wanted: Vec<Spec>,
+    /// Variables that are made when they are read otherwise than for the rows that they have of others.
+    waiting: HashMap<usize, rows::Taken>,
 }
 
 impl Emitter<'_> {
@@ -59,6 +69,7 @@ impl Emitter<'_> {
             Atom::Lit(l) => return self.here.on_first(&Value::Lit(*l), &spec.unreduced.axes()),
             Atom::Var(v) => *v as usize,
         };
+        self.made(a)?;
         let known = &self.env[v];
         // what is whole is only cut
         let source = known.iter().find(|k| k.0 == *spec).or_else(|| known.iter().find(|k| k.0.is_whole()));
@@ -71,36 +82,42 @@ impl Emitter<'_> {
         Ok(value)
     }
     /// How a variable was made; a literal is whole.
-    fn made(&self, a: &Atom) -> Spec {
-        match a {
-            Atom::Var(v) => self.env[*v as usize][0].0.clone(),
-            Atom::Lit(_) => Spec::whole(0),
+    fn made(&mut self, a: &Atom) -> Res<Spec> {
+        let Atom::Var(v) = a else { return Ok(Spec::whole(0)) };
+        if self.env[*v as usize].is_empty() {
+            let (i, first) = self.flow.made_by(*v as usize);
+            self.emitted(i, first)?;
         }
+        Ok(self.env[*v as usize][0].0.clone())
     }
     fn wholes(&mut self, args: &[Atom]) -> Res<Values> {
         args.iter().map(|a| self.read(a, &Spec::whole(self.flow.program.atom_aval(a).rank()))).collect()
     }
-    fn equation(&mut self, e: &Eqn, way: &Way) -> Res<()> {
-        let first = self.env.len();
-        let wanted = &self.flow.specs[first..first + e.n_out as usize];
-        match way {
-            Way::Factors(f) if f.wanted.is_some() => {
-                let v = self.read(&e.args[0], &wanted[0])?;
-                self.env.push(vec![(wanted[0].clone(), v)]);
-            }
+    fn equation(&mut self, i: usize) -> Res<()> {
+        let first = self.flow.firsts[i];
+        if self.waits(i, first) { Ok(()) } else { self.emitted(i, first) }
+    }
+    fn emitted(&mut self, i: usize, first: usize) -> Res<()> {
+        let (flow, e) = (self.flow, &self.flow.program.eqns()[i]);
+        let wanted = self.wanted[first..first + e.n_out as usize].to_vec();
+        let made = match &flow.eqns[i] {
+            Way::Factors(f) if f.wanted.is_some() => vec![(wanted[0].clone(), self.read(&e.args[0], &wanted[0])?)],
             Way::Factors(f) if f.once && self.grid.size() > 1 => self.once(e)?,
-            Way::Factors(f) => self.on_parts(e, f, wanted)?,
-            Way::Bodies(b) => self.with_bodies(e, b)?,
+            Way::Factors(f) => match self.moved(e, f, &wanted)? {
+                Some(versions) => versions,
+                None => self.on_parts(e, f, first, &wanted)?,
+            },
+            Way::Bodies(b) => self.with_bodies(e, b, first)?,
             Way::Manual(m) => self.manual(e, m)?,
-        }
+        };
+        made.into_iter().enumerate().for_each(|(k, version)| self.env[first + k].push(version));
         Ok(())
     }
-    fn on_parts(&mut self, e: &Eqn, f: &Factors, wanted: &[Spec]) -> Res<()> {
+    fn on_parts(&mut self, e: &Eqn, f: &Factors, first: usize, wanted: &[Spec]) -> Res<Versions> {
         let p = &self.flow.program;
         let avals: Avals = e.args.iter().map(|a| p.atom_aval(a)).collect();
-        let first = self.env.len();
         let outs = &p.avals()[first..first + e.n_out as usize];
-        let made: Vec<Spec> = e.args.iter().map(|a| self.made(a)).collect();
+        let made: Vec<Spec> = e.args.iter().map(|a| self.made(a)).collect::<Res<_>>()?;
         // what is made of terms has terms, where it is typed so or its readers want them
         let all = |specs: &[Spec]| specs.iter().fold(AxisSet::NONE, |all, s| all | s.unreduced);
         let kind = e.op.rules().sums();
@@ -116,8 +133,7 @@ impl Emitter<'_> {
         if !f.indexed.is_empty()
             && let Some(version) = self.indexed(e, f, (&made[0], &ins), &chosen, (outs, &natural))?
         {
-            self.env.push(vec![version]);
-            return Ok(());
+            return Ok(vec![version]);
         }
         let mut x: Values = e.args.iter().zip(&ins).map(|(a, s)| self.read(a, s)).collect::<Res<_>>()?;
         let folds = f.factors.iter().zip(&chosen).filter(|(f, _)| f.fold.is_some());
@@ -137,10 +153,11 @@ impl Emitter<'_> {
                 self.cx().bind(&op, &x)?
             }
         };
-        for ((y, spec), wanted) in y.into_iter().zip(natural).zip(wanted) {
+        let mut versions = vec![];
+        for (k, ((y, spec), wanted)) in y.into_iter().zip(natural).zip(wanted).enumerate() {
             let folded = f.factors.iter().zip(&chosen).filter_map(|(f, axes)| f.fold.map(|m| (m, axes.clone())));
             let (mut y, mut spec) = (y, spec);
-            let left = if self.late[self.env.len()] { all_axes(self.grid) } else { wanted.unreduced };
+            let left = if self.late[first + k] { all_axes(self.grid) } else { wanted.unreduced };
             let taken = spec.unreduced.without(asked | left);
             spec.unreduced = spec.unreduced.without(taken);
             for (monoid, axes) in [(Monoid::Sum, taken.axes())].into_iter().chain(folded) {
@@ -148,51 +165,10 @@ impl Emitter<'_> {
                     (y, spec) = self.fold(y, spec, monoid, &axes, wanted, left)?;
                 }
             }
-            let y = self.cx().convert(&y, outs[self.env.len() - first].dtype)?;
-            self.env.push(vec![(spec, y)]);
+            let y = self.cx().convert(&y, outs[k].dtype)?;
+            versions.push((spec, y));
         }
-        Ok(())
-    }
-    /// The result where operand 0 is cut along a dimension that is no factor, of which each device can do what the indices say of its part.
-    fn indexed(
-        &mut self,
-        e: &Eqn,
-        f: &Factors,
-        (first, ins): (&Spec, &[Spec]),
-        chosen: &[CutAxes],
-        (outs, natural): (&[Aval], &[Spec]),
-    ) -> Res<Option<(Spec, Value)>> {
-        let ([out], [natural], [Atom::Var(v), ..]) = (outs, natural, &e.args[..]) else { return Ok(None) };
-        let folds = f.factors.iter().zip(chosen).any(|(f, axes)| f.fold.is_some() && !axes.is_empty());
-        if !first.unreduced.is_empty() || !natural.unreduced.is_empty() || folds {
-            return Ok(None);
-        }
-        let all = || ins.iter().chain([natural]);
-        let is_free = |i: &&Indexed| {
-            let axes = &first.dims[i.dim];
-            !axes.is_empty() && !axes.iter().any(|a| all().any(|s| s.uses(*a)))
-        };
-        let found = f.indexed.iter().filter(is_free);
-        let Some(i) = found.max_by_key(|i| i.by.writes()) else { return Ok(None) };
-        let axes = first.dims[i.dim].clone();
-        if !i.by.writes() {
-            // what is there, or is not much more than what is read, is read whole
-            let bytes = |a: &Aval, s: &Spec| s.shard(self.grid, a).shape.size().saturating_mul(a.dtype.size());
-            let whole = bytes(&self.flow.program.avals()[*v as usize], &ins[0]);
-            let known = self.env[*v as usize].iter().any(|k| k.0 == ins[0]);
-            if known || !Here::takes_of_one(out.dtype) || bytes(out, natural).saturating_mul(4) > whole {
-                return Ok(None);
-            }
-        }
-        let (mut own, mut made) = (ins[0].clone(), natural.clone());
-        own.dims[i.dim] = axes.clone();
-        if i.by.writes() {
-            made.dims[i.dim] = axes.clone();
-        }
-        let specs = std::iter::once(&own).chain(&ins[1..]);
-        let x: Values = e.args.iter().zip(specs).map(|(a, s)| self.read(a, s)).collect::<Res<_>>()?;
-        let y = self.here.indexed(&e.op, i, &x, &made.shard(self.grid, out), &axes)?;
-        Ok(y.map(|y| (made, y)))
+        Ok(versions)
     }
     /// A device's term or factor of a result of less than 32 bits, in 32: one device rounds the result, and not the parts of it.
     fn unrounded(&self, op: &Op, x: &Values) -> Res<Value> {
@@ -239,27 +215,24 @@ impl Emitter<'_> {
         Ok((self.here.fold(&y, monoid, axes)?, spec))
     }
     /// What talks to the host: the first device does it, and the others get its results.
-    fn once(&mut self, e: &Eqn) -> Res<()> {
+    fn once(&mut self, e: &Eqn) -> Res<Versions> {
         let x = self.wholes(&e.args)?;
         let y = self.here.once(&e.op, &x)?;
-        self.env.extend(y.into_iter().map(|v| vec![(Spec::whole(v.rank()), v)]));
-        Ok(())
+        Ok(y.into_iter().map(|v| (Spec::whole(v.rank()), v)).collect())
     }
     /// A body for parts: operands are brought to how it takes them, and it stands here.
-    fn manual(&mut self, e: &Eqn, m: &Manual) -> Res<()> {
+    fn manual(&mut self, e: &Eqn, m: &Manual) -> Res<Versions> {
         let (ins, around): (Vec<Spec>, Vec<Spec>) = m.ins().into_iter().unzip();
         let x: Values = e.args.iter().zip(&around).map(|(a, s)| self.read(a, s)).collect::<Res<_>>()?;
         let (body, outs) = emit(&m.body, &m.grid, &ins, &vec![None; m.outs.len()])?;
         let y = self.cx().inline(&body, &x)?;
         let made = y.into_iter().zip(m.outs.iter().zip(&outs));
-        self.env.extend(made.map(|(v, (own, inside))| vec![(m.around(own, inside), v)]));
-        Ok(())
+        Ok(made.map(|(v, (own, inside))| (m.around(own, inside), v)).collect())
     }
     /// An op with bodies: they are partitioned, for operands and results cut as the flow found.
-    fn with_bodies(&mut self, e: &Eqn, b: &Bodies) -> Res<()> {
+    fn with_bodies(&mut self, e: &Eqn, b: &Bodies, first: usize) -> Res<Versions> {
         let x: Values = e.args.iter().zip(&b.ins).map(|(a, s)| self.read(a, s)).collect::<Res<_>>()?;
         let mut outs = b.outs.clone();
-        let first = self.env.len();
         for (aval, spec) in self.flow.program.avals()[first..].iter().zip(&mut outs) {
             if aval.tape > 0 {
                 *spec = Spec::whole(aval.rank());
@@ -290,8 +263,7 @@ impl Emitter<'_> {
         }
         let op: Op = e.op.body().and_then(|o| o.with_bodies(programs)).unwrap_or_else(|| e.op.clone());
         let y = self.cx().bind(&op, &x)?;
-        self.env.extend(y.into_iter().zip(outs).map(|(v, s)| vec![(s, v)]));
-        Ok(())
+        Ok(y.into_iter().zip(outs).map(|(v, s)| (s, v)).collect())
     }
 }
 

@@ -6,7 +6,7 @@
 use super::expanded;
 use ferrax_ir::effects::Name;
 use ferrax_ir::error::value_err;
-use ferrax_ir::factors::{DimFactors, Factors, Tie, Ties};
+use ferrax_ir::factors::{DimFactors, Factors, Moved, Tie, Ties};
 use ferrax_ir::layout::{AxisSet, CutAxes, Grid, Spec};
 use ferrax_ir::ops::collective::Names;
 use ferrax_ir::ops::shard_map::{ManualBody, NamedSpec};
@@ -22,7 +22,11 @@ pub struct Flow {
     /// Which dimensions of variables are cut no other way than they are.
     fixed: Vec<Fixed>,
     pub eqns: Vec<Way>,
+    /// The first result of each equation.
+    pub firsts: Vec<usize>,
 }
+/// The most variables that one equation's rows are followed to.
+const MAX_ORIGINS: usize = 16;
 /// Of each dimension, whether it is fixed.
 type Fixed = SmallVec<[bool; 4]>;
 /// How specs go through an equation.
@@ -89,7 +93,7 @@ impl Flow {
     pub fn new(program: Arc<Program>, grid: &Grid) -> Res<Flow> {
         let specs: Vec<Spec> = program.avals().iter().map(|a| typed(a, grid)).collect();
         let fixed = program.avals().iter().map(|a| smallvec![a.tape > 0; a.rank()]).collect();
-        let mut flow = Flow { specs, fixed, eqns: vec![], program: program.clone() };
+        let mut flow = Flow { specs, fixed, eqns: vec![], firsts: vec![], program: program.clone() };
         let mut first = program.first_var();
         for e in program.eqns() {
             let x: Vec<Aval> = e.args.iter().map(|a| program.atom_aval(a)).collect();
@@ -112,6 +116,7 @@ impl Flow {
                 flow.constrain(first, f, grid)?;
             }
             flow.eqns.push(way);
+            flow.firsts.push(first);
             first += e.n_out as usize;
         }
         flow.leave_terms();
@@ -191,6 +196,34 @@ impl Flow {
             }
         }
     }
+    /// The equation that makes a variable, and its first result.
+    pub fn made_by(&self, v: usize) -> (usize, usize) {
+        let i = self.firsts.partition_point(|first| *first <= v).saturating_sub(1);
+        (i, self.firsts[i])
+    }
+    /// The operands of which a variable has rows, and which, where its equation does nothing else than to move those of one dimension.
+    pub fn moves_of(&self, a: &Atom) -> Option<(&[Atom], &Moved)> {
+        let Atom::Var(v) = a else { return None };
+        if (*v as usize) < self.program.first_var() {
+            return None;
+        }
+        let (i, first) = self.made_by(*v as usize);
+        let Way::Factors(f) = &self.eqns[i] else { return None };
+        f.moved_dim()?;
+        let m = f.moves_of(*v as usize - first).next().filter(|m| m.fill.is_none())?;
+        Some((&self.program.eqns()[i].args, m))
+    }
+    /// The variables of which operands have rows along a dimension, where they cannot be cut as these are.
+    fn moved_from(&self, args: &[Atom], dim: usize, found: &mut Vec<Atom>) {
+        for (args, m) in args.iter().filter_map(|a| self.moves_of(a)).filter(|(_, m)| m.dim == dim) {
+            for a in &args[..m.sizes.len()] {
+                if found.len() < MAX_ORIGINS && !found.contains(a) {
+                    found.push(*a);
+                    self.moved_from(&[*a], dim, found);
+                }
+            }
+        }
+    }
     pub fn fix_inputs(&mut self, ins: &[Spec]) {
         let n_held = self.program.held().len();
         for (i, s) in ins.iter().enumerate() {
@@ -220,16 +253,10 @@ impl Flow {
     /// Walks forwards and backwards until nothing changes; whether anything did.
     pub fn settle(&mut self, grid: &Grid) -> bool {
         let (mut ever, n) = (false, self.eqns.len());
-        let mut firsts = vec![];
-        let mut v = self.program.first_var();
-        for e in self.program.eqns() {
-            firsts.push(v);
-            v += e.n_out as usize;
-        }
         loop {
             let mut changed = false;
             for i in (0..n).chain((0..n).rev()) {
-                changed |= self.step(i, firsts[i], grid);
+                changed |= self.step(i, self.firsts[i], grid);
             }
             ever |= changed;
             if !changed {
@@ -256,7 +283,19 @@ impl Flow {
             return false;
         }
         let places = args.iter().zip(&f.ins).chain(outs.iter().zip(&f.outs));
-        let places: Vec<Place> = places.map(|(at, dims)| Place { at: *at, dims }).collect();
+        let mut places: Vec<Place> = places.map(|(at, dims)| Place { at: *at, dims }).collect();
+        // what an operand has rows of is best cut as the result
+        let mut origins = vec![];
+        if let Some((dim, _)) = f.moved_dim() {
+            self.moved_from(args, dim, &mut origins);
+        }
+        let mut along = f.outs.first().cloned().unwrap_or_default();
+        along.iter_mut().enumerate().for_each(|(d, ids)| {
+            if f.moved.iter().all(|m| m.dim != d) {
+                ids.clear();
+            }
+        });
+        places.extend(origins.iter().map(|at| Place { at: *at, dims: &along }));
         // what all that cut a factor agree on, and who cut it first
         let mut axes: Vec<Option<CutAxes>> = vec![None; f.factors.len()];
         let mut order: Vec<u8> = vec![];

@@ -1,0 +1,85 @@
+"""Rows of a dimension that devices hold in parts, moved: the bits of one device, and each device receives what its part has of others."""
+
+import pytest
+
+pytestmark = pytest.mark.ours
+
+PROGRAM = """
+import hypothesis
+from hypothesis import strategies as st
+from ferrax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec as P
+
+lax, devices = jax.lax, jax.devices()
+MESHES = [((8,), ("a",)), ((2, 4), ("a", "b")), ((4, 2), ("b", "a"))]
+SPECS = [P("a"), P(None, "a"), P(("a", "b")), P("b", "a"), P("a", "b"), P(("b", "a"))]
+DTYPES = ["float32", "bfloat16", "int8", "uint32", "bool", "complex64", "float8_e4m3fn", "int4"]
+
+def drawn(rng, dtype, shape):
+    x = rng.integers(-8, 8, shape)
+    if jnp.issubdtype(dtype, jnp.inexact):  # signs of zeros and nans are bits too
+        x = np.where(x == 0, -0.0, np.where(x == 1, np.nan, x))
+    return jnp.array(x).astype(dtype)
+
+def cases(dtype, n, i, k, s):
+    # functions of x (of shape [n, 16]) and y (alike), and as how many parts of the result a device receives at most; 0: any
+    one = jnp.ones((), dtype)
+    yield "flip", lambda x, y: jnp.flip(x, 0), 1
+    yield "flips", lambda x, y: jnp.flip(x), 1
+    yield "roll", lambda x, y: jnp.roll(x, s, 0), 1
+    yield "roll, traced", lambda x, y: jax.jit(lambda x, s: jnp.roll(x, s, 0))(x, s), 7
+    yield "rolls", lambda x, y: jnp.roll(x, (s, k), (0, 1)), 1
+    yield "roll by two", lambda x, y: jnp.roll(jnp.roll(x, s, 0), -k, 0), 0
+    yield "stencil", lambda x, y: jnp.where(jnp.roll(x, 1, 0) == jnp.roll(x, -1, 0), x, y), 0
+    yield "half", lambda x, y: x[: n // 2], 1
+    yield "other half", lambda x, y: x[n // 2 :, ::2], 1
+    yield "middle", lambda x, y: x[i : i + n // 2], 1
+    yield "evens", lambda x, y: x[::2], 1
+    yield "odds, backwards", lambda x, y: x[::-2], 1
+    yield "less", lambda x, y: x[i:-1, 1:], 0
+    yield "pad", lambda x, y: lax.pad(x, one, [(i, n - i, 0), (0, 0, 0)]), 1
+    yield "pads", lambda x, y: lax.pad(x, one, [(8, 8, 0), (1, 15, 0)]), 0
+    yield "shift", lambda x, y: lax.pad(x, one, [(s, -s, 0), (-k, k, 0)]), 0
+    yield "apart", lambda x, y: lax.pad(x, one, [(1, 0, 1), (0, 0, 0)]), 0
+    yield "concatenate", lambda x, y: jnp.concatenate([x, y]), 1
+    yield "with rows of others", lambda x, y: jnp.concatenate([x[:i], y[i:]]), 1
+    yield "with ends", lambda x, y: jnp.concatenate([y[-1:], x, y[:7]]), 0
+    yield "backwards twice", lambda x, y: jnp.concatenate([x[i:], x[:i]])[::-1], 0
+    yield "vmap", lambda x, y: jax.vmap(lambda c: jnp.roll(c, s), 1, 1)(x), 1
+    yield "slice of slice", lambda x, y: jnp.concatenate([x[1:][:i], y[i:]]), 1
+    if dtype == "float32":
+        w = jnp.arange(n * 16.0).reshape(n, 16)
+        yield "slope of roll", lambda x, y: jax.grad(lambda x: (jnp.roll(x, s, 0) * w).sum())(x), 0
+        yield "slope of differences", lambda x, y: jax.grad(lambda x: ((x[1:] - x[:-1]) * w[1:]).sum())(x), 0
+        yield "slope of flip", lambda x, y: jax.grad(lambda x: (x[::-1] * w).sum())(x), 0
+        yield "slope of evens", lambda x, y: jax.grad(lambda x: (x[::2] * w[: n // 2]).sum())(x), 0
+
+@hypothesis.settings(max_examples=60, deadline=None, suppress_health_check=list(hypothesis.HealthCheck))
+@hypothesis.given(st.data())
+def law(data):
+    sizes, names = data.draw(st.sampled_from(MESHES))
+    mesh = Mesh(np.array(devices).reshape(sizes), names, axis_types=(AxisType.Auto,) * len(names))
+    named = lambda s: {a for d in s for a in (d if isinstance(d, tuple) else (d,)) if a}
+    spec = data.draw(st.sampled_from([s for s in SPECS if named(s) <= set(names)]))
+    dtype = data.draw(st.sampled_from(DTYPES))
+    n = data.draw(st.sampled_from([16, 64]))
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**16)))
+    i, k = data.draw(st.integers(1, n // 2)), data.draw(st.integers(1, 15))
+    x, y = drawn(rng, dtype, (n, 16)), drawn(rng, dtype, (n, 16))
+    for name, f, parts in cases(dtype, n, i, k, data.draw(st.integers(-n, n))):
+        want = jax.jit(f)(x, y)
+        put = lambda v: jax.device_put(v, NamedSharding(mesh, spec))
+        xs, ys = put(x), put(y)
+        for run in (jax.jit(f), f):
+            got = run(xs, ys)
+            assert got.dtype == want.dtype and np.asarray(got).tobytes() == np.asarray(want).tobytes(), (name, dtype, spec, sizes, n, i, k)
+        if parts and spec == P("a") and sizes == (8,):
+            compiled = jax.jit(f).lower(xs, ys).compile()
+            got, part = compiled.cost_analysis()["bytes communicated"], want.size * want.dtype.itemsize / 8
+            assert got <= parts * part and compiled.output_shardings.spec[0] == "a", (name, dtype, got, part, n, i, k)
+
+law()
+"""
+
+
+def test_rows_that_move_have_the_bits_of_one_device(child):
+    child(PROGRAM, NUM_CPU_DEVICES="8")
