@@ -120,6 +120,7 @@ const GLOBALS: &[(&str, &str, &str)] = &[
     ("crates/ferrax/src/device.rs", "MAKING", "held while devices are made"),
     ("crates/ferrax/src/device.rs", "ORDER", "the order of platforms"),
     ("crates/ferrax/src/processes.rs", "PROCESSES", "which process of a run this is, set once before devices are made"),
+    ("crates/ferrax/src/world/between.rs", "SPINS", "how long this thread polls before it sleeps"),
     ("crates/ferrax/src/eval.rs", "CACHE", "programs of one equation, compiled, by thread"),
     ("crates/ferrax/src/eval.rs", "DEFAULT", "this thread's default device"),
     ("crates/ferrax/src/key_reuse.rs", "WANTED", "whether reuse of keys is looked for"),

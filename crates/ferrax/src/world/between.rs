@@ -15,6 +15,7 @@ use ferrax_kernel::collective::{Collective, Term, combine_terms, share, unequal}
 use ferrax_kernel::error::{copied, filled};
 use ferrax_kernel::{Error, Res};
 use rustc_hash::FxHasher;
+use std::cell::Cell;
 use std::hash::{Hash, Hasher};
 use std::ops::Range;
 use std::sync::Arc;
@@ -36,21 +37,38 @@ pub struct Remote {
     pub transport: Arc<dyn Transport>,
 }
 
+/// How long a thread polls before it sleeps, from the least to the most: what arrives soon is not slept through, and a thread that waits for one
+/// that has no core leaves it its own.
+const SPINS_FOR: [Duration; 2] = [Duration::from_micros(20), Duration::from_micros(200)];
+thread_local! {
+    static SPINS: Cell<Duration> = const { Cell::new(SPINS_FOR[1]) };
+}
+/// After a wait during which polling was meant to last `spins`: longer where that was enough, half as long where not.
+fn next_spins(spins: Duration, waited: Duration) -> Duration {
+    let next = if waited <= spins { spins * 3 / 2 } else { spins / 2 };
+    next.clamp(SPINS_FOR[0], SPINS_FOR[1])
+}
 /// Waits for messages, and looks in between whether the run was stopped.
 fn arrived(exchange: &mut dyn Exchange) -> Res<Posts> {
     let (begun, token) = (Instant::now(), ferrax_runtime::current());
+    let spins = SPINS.get();
     let (mut told, mut pause) = (10, Duration::ZERO);
     loop {
         if let Some(messages) = exchange.poll()? {
+            SPINS.set(next_spins(spins, begun.elapsed()));
             return Ok(messages.into_iter().map(Arc::new).collect());
         }
         if token.as_ref().is_some_and(|t| t.load(Ordering::Relaxed)) {
             exchange.cancel();
             return Err(Error::Cancelled);
         }
-        let waited = begun.elapsed().as_secs();
-        if waited >= told {
-            exchange.complain(waited)?;
+        let waited = begun.elapsed();
+        if waited < spins {
+            std::hint::spin_loop();
+            continue;
+        }
+        if waited.as_secs() >= told {
+            exchange.complain(waited.as_secs())?;
             told *= 2;
         }
         std::thread::sleep(pause);
