@@ -359,6 +359,48 @@ fn a_program_remembers_its_transforms() {
 
 // ---- costs ----
 
+/// The plan's work as a whole and in slow routines: by these a run executes inline or is enqueued.
+fn work(text: &str) -> (u64, u64) {
+    let plan = ferrax_ir::lower::lower(&ferrax_ir::text::parse(text).unwrap()).unwrap();
+    (plan.work(), plan.slow_work())
+}
+#[test]
+fn work_is_that_of_the_elements_that_a_run_touches() {
+    // updates of one element in an array that stays where it is
+    let (all, _) = work(
+        "{ lambda ; a:f32[4096]. let _:i32[] b:f32[4096] = scan[
+            jaxpr={ lambda ; i:i32[] c:f32[4096]. let
+                j:i32[] = add i 1:i32[]
+                t:f32[1] = dynamic_slice[slice_sizes=(1,)] c i
+                u:f32[1] = mul t 0.5:f32[]
+                d:f32[4096] = dynamic_update_slice c u j
+            in (j, d) }
+            length=1000 num_carry=2 num_consts=0 reverse=False unroll=1
+        ] 0:i32[] a in (b,) }",
+    );
+    assert!(all < 50_000, "{all} operations for 1,000 updates of an element");
+    // arrays that change places are copied, or written, in each step
+    let (all, _) = work(
+        "{ lambda ; a:f32[4096] b:f32[4096]. let c:f32[4096] d:f32[4096] = scan[
+            jaxpr={ lambda ; e:f32[4096] f:f32[4096]. let in (f, e) }
+            length=1000 num_carry=2 num_consts=0 reverse=False unroll=1
+        ] a b in (c, d) }",
+    );
+    assert!(all > 1_000 * 4_096, "{all} operations for 1,000 steps over 4,096 elements");
+    // what takes a nanosecond an element runs inline, decompositions and sorts of as many do not
+    let slow = |equation: &str| work(&format!("{{ lambda ; a:f32[256,256]. let {equation} in (b,) }}")).1;
+    for equation in [
+        "b:f32[256,256] = cumsum[axis=0 reverse=False] a",
+        "b:f32[256,256] = cummax[axis=1 reverse=True] a",
+        "b:f32[256,9] c:i32[256,9] = top_k[axis=1 k=9] a",
+        "b:f32[256,256] = dot_general[dimension_numbers=(([1], [0]), ([], [])) preferred_element_type=float32] a a",
+    ] {
+        assert_eq!(slow(equation), 0, "{equation}");
+    }
+    for equation in ["b:f32[256,256] = sort[dimension=1 is_stable=True num_keys=1] a", "b:f32[256,256] = cholesky a"] {
+        assert!(slow(equation) > 200_000, "{equation}");
+    }
+}
 #[test]
 fn linearize_runs_the_function_once() {
     let f = |a: &[Value]| Ok(vec![exp(&sin(&a[0]))]);
