@@ -1,7 +1,9 @@
-"""Sums, products, quotients, remainders, extremes and rounding, element by element: one primitive each.
+"""Sums, products, quotients, remainders, extremes and rounding, element by element: one primitive
+each.
 
-Invariant: no promotion and no broadcasting beyond what the primitives themselves do, which is: operands of rank 0, or of equal
-rank with sizes of 1, spread over the others. Operands of different dtypes raise TypeError; `ferrax.numpy` has the forgiving spellings.
+Invariant: no promotion and no broadcasting beyond what the primitives themselves do, which is:
+operands of rank 0, or of equal rank with sizes of 1, spread over the others. Operands of different
+dtypes raise TypeError; `ferrax.numpy` has the forgiving spellings.
 
     >>> lax.add(jnp.ones(3), 1.0)
     Array([2., 2., 2.], dtype=float32)
@@ -190,7 +192,8 @@ def add(x: ArrayLike, y: ArrayLike) -> Array:
     """x + y.
 
     Args:
-        x, y: arrays of one dtype, not bool, and of one rank, where sizes of 1 broadcast; or scalars.
+        x, y: arrays of one dtype, not bool, and of one rank, where sizes of 1 broadcast; or
+          scalars.
 
     Returns:
         Array of the broadcast shape and of their dtype.
@@ -208,7 +211,8 @@ def complex(x: ArrayLike, y: ArrayLike) -> Array:
     """x + i y.
 
     Args:
-        x, y: arrays of one dtype, float32 or float64, and of one rank, where sizes of 1 broadcast; or scalars.
+        x, y: arrays of one dtype, float32 or float64, and of one rank, where sizes of 1 broadcast;
+          or scalars.
 
     Returns:
         Array of the broadcast shape, complex64 or complex128.
@@ -226,7 +230,8 @@ def div(x: ArrayLike, y: ArrayLike) -> Array:
     """x / y; integers divide towards zero.
 
     Args:
-        x, y: arrays of one dtype, not bool, and of one rank, where sizes of 1 broadcast; or scalars.
+        x, y: arrays of one dtype, not bool, and of one rank, where sizes of 1 broadcast; or
+          scalars.
 
     Returns:
         Array of the broadcast shape and of their dtype.
@@ -241,7 +246,8 @@ def div(x: ArrayLike, y: ArrayLike) -> Array:
 
 
 def max(x: ArrayLike, y: ArrayLike) -> Array:
-    """The larger of x and y; nan if either is nan; complex numbers compare by real, then imaginary part.
+    """The larger of x and y; nan if either is nan; complex numbers compare by real, then imaginary
+    part.
 
     Args:
         x, y: arrays of one dtype and of one rank, where sizes of 1 broadcast; or scalars.
@@ -259,7 +265,8 @@ def max(x: ArrayLike, y: ArrayLike) -> Array:
 
 
 def min(x: ArrayLike, y: ArrayLike) -> Array:
-    """The smaller of x and y; nan if either is nan; complex numbers compare by real, then imaginary part.
+    """The smaller of x and y; nan if either is nan; complex numbers compare by real, then imaginary
+    part.
 
     Args:
         x, y: arrays of one dtype and of one rank, where sizes of 1 broadcast; or scalars.
@@ -316,7 +323,8 @@ def rem(x: ArrayLike, y: ArrayLike) -> Array:
     """The remainder of x / y with the sign of x.
 
     Args:
-        x, y: arrays of one dtype, integer or float, and of one rank, where sizes of 1 broadcast; or scalars.
+        x, y: arrays of one dtype, integer or float, and of one rank, where sizes of 1 broadcast; or
+          scalars.
 
     Returns:
         Array of the broadcast shape and of their dtype.
@@ -335,7 +343,8 @@ def sub(x: ArrayLike, y: ArrayLike) -> Array:
     """x - y.
 
     Args:
-        x, y: arrays of one dtype, not bool, and of one rank, where sizes of 1 broadcast; or scalars.
+        x, y: arrays of one dtype, not bool, and of one rank, where sizes of 1 broadcast; or
+          scalars.
 
     Returns:
         Array of the broadcast shape and of their dtype.
@@ -353,7 +362,8 @@ def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: DTypeLike | None = None) -> Ar
     """x * y.
 
     Args:
-        x, y: arrays of one dtype, not bool, and of one rank, where sizes of 1 broadcast; or scalars.
+        x, y: arrays of one dtype, not bool, and of one rank, where sizes of 1 broadcast; or
+          scalars.
         out_dtype: dtype of the result; None: the operands'.
 
     Returns:
@@ -425,7 +435,8 @@ def reciprocal(x: ArrayLike) -> Array:
 
 
 def reduce_precision(operand: ArrayLike, exponent_bits: int, mantissa_bits: int) -> Array:
-    """Rounds a float operand to a format with that many exponent and mantissa bits; the dtype stays.
+    """Rounds a float operand to a format with that many exponent and mantissa bits; the dtype
+    stays.
 
     Args:
         operand: array of floats.
@@ -449,7 +460,9 @@ def reduce_precision(operand: ArrayLike, exponent_bits: int, mantissa_bits: int)
 
 
 def round(x: ArrayLike, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Array:
-    """The nearest integer, as a float. Ties go away from zero, or to even with `RoundingMethod.TO_NEAREST_EVEN`.
+    """The nearest integer, as a float.
+
+    Ties go away from zero, or to even with `RoundingMethod.TO_NEAREST_EVEN`.
 
     Args:
         x: array of floats.

@@ -1,6 +1,8 @@
-"""Named axes as collectives use them: sizes, positions, groups, and the states of values in a checked `shard_map`.
+"""Named axes as collectives use them: sizes, positions, groups, and the states of values in a
+checked `shard_map`.
 
-Invariant: an axis name that is not in scope raises NameError, and groups that do not partition the axis raise ValueError.
+Invariant: an axis name that is not in scope raises NameError, and groups that do not partition the
+axis raise ValueError.
 
     >>> jax.vmap(lambda x: x + lax.axis_index("i"), axis_name="i")(jnp.array([10, 20]))
     Array([10, 21], dtype=int32)
@@ -35,7 +37,11 @@ _WORDS = "can only accept axis_name which corresponds to one of varying, unreduc
 
 
 def _state(v, names, name):
-    """The state of axes in the type of a value in a checked `shard_map`: varying, unreduced, reduced or invarying. Raises ValueError if the axes have two states."""
+    """The state of axes in the type of a value in a checked `shard_map`: varying, unreduced,
+    reduced or invarying.
+
+    Raises ValueError if the axes have two states.
+    """
     mat = v.aval.mat
     of = lambda a: next((word for word in ("varying", "unreduced", "reduced") if a in getattr(mat, word)), "invarying")
     states = {of(str(a)) for a in names}
@@ -50,7 +56,9 @@ def _manual(v, names):
 
 
 def _check_states(what, v, names, wanted, arrow):
-    """Raises ValueError, with JAX's message, unless a value has the state `wanted` along at least one of the axes."""
+    """Raises ValueError, with JAX's message, unless a value has the state `wanted` along at least
+    one of the axes.
+    """
     there = getattr(v.aval.mat, wanted)
     if not there:
         raise ValueError(f"{what} only accepts inputs that are {wanted}. Got {v.aval.str_short(True)}")
@@ -66,7 +74,10 @@ def _is_position(axis):
 
 
 def _bound(names, call):
-    """The product of the sizes of axes. Raises NameError, with JAX's message, for an axis that is not in scope."""
+    """The product of the sizes of axes.
+
+    Raises NameError, with JAX's message, for an axis that is not in scope.
+    """
     for name in names:
         try:
             axis_size(name)
@@ -76,9 +87,11 @@ def _bound(names, call):
 
 
 def _scope(axis_name, groups=None, call=None, several=False):
-    """The names, the groups as tuples, and the number of positions of a group: None if groups differ in size.
+    """The names, the groups as tuples, and the number of positions of a group: None if groups
+    differ in size.
 
-    call: the function that errors name. several: whether groups may contain positions of several axes.
+    call: the function that errors name. several: whether groups may contain positions of several
+    axes.
     """
     names = _names(axis_name)
     n = axis_size(names) if call is None else _bound(names, call)
@@ -96,7 +109,9 @@ def _scope(axis_name, groups=None, call=None, several=False):
 
 
 def _even(name, axis_name, groups):
-    """The same for a collective that requires groups of one size; `all_gather` and `psum_scatter` accept groups over several axes."""
+    """The same for a collective that requires groups of one size; `all_gather` and `psum_scatter`
+    accept groups over several axes.
+    """
     names, groups, n = _scope(axis_name, groups, several=name in ("all_gather", "psum_scatter"))
     if n is None:
         raise ValueError(f"{name} needs axis_index_groups of one size, but they have sizes {[len(group) for group in groups]}")

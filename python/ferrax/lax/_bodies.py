@@ -1,7 +1,7 @@
 """Functions given to control flow, traced to programs.
 
-Invariant: a `Body`'s program takes its captured values first, then the flat arguments; `forwards` lists the outputs that are arguments
-returned unchanged.
+Invariant: a `Body`'s program takes its captured values first, then the flat arguments; `forwards`
+lists the outputs that are arguments returned unchanged.
 
     captured        arguments
     [c0, c1, ...] + [a0, a1, ...]  -->  program  -->  [out0, out1, ...]
@@ -46,7 +46,9 @@ def _result(x, i, out, fun, what):
 
 
 def refuse_ref_carry(what, fun, init, check_aliases, at):
-    """Raises ValueError where a loop's carry has a mutable reference, which the next step would return."""
+    """Raises ValueError where a loop's carry has a mutable reference, which the next step would
+    return.
+    """
     if _flat.references.seen:
         for path, x in _core.tree_flatten_with_path(init, None)[0]:
             if isinstance(x, _flat.references.Ref):
@@ -60,7 +62,11 @@ def aval_of(x):
 
 
 class Body:
-    """A function traced on avals: its program, captured values, output tree, and which outputs are inputs unchanged. It is never changed."""
+    """A function traced on avals: its program, captured values, output tree, and which outputs are
+    inputs unchanged.
+
+    It is never changed.
+    """
 
     # Not the function itself: a cache entry must not keep its function alive.
     __slots__ = ("consts", "forwards", "out_avals", "out_tree", "program")
@@ -97,8 +103,9 @@ class Body:
     def rewired(self, const_positions, arg_positions, keep, avals):
         """The program with inputs and outputs chosen anew.
 
-        The new program takes `avals`; captured value i comes from input const_positions[i], argument i from input arg_positions[i]
-        (None: not used, zeros will do), and only the outputs in `keep` are returned.
+        The new program takes `avals`; captured value i comes from input const_positions[i],
+        argument i from input arg_positions[i] (None: not used, zeros will do), and only the outputs
+        in `keep` are returned.
         """
 
         def flat(*args):
@@ -112,7 +119,8 @@ class Body:
         return program
 
     def with_carry(self, kept, moved, init, keep):
-        """The program of a loop's function on the carry's `kept` entries, with `moved` entries as leading captured values.
+        """The program of a loop's function on the carry's `kept` entries, with `moved` entries as
+        leading captured values.
 
         Entries in neither are not read by the program. keep: the outputs to return.
         """
@@ -138,7 +146,9 @@ class Body:
 
 
 def share_consts(bodies):
-    """The captured values of all bodies without repetition, and for each body the positions of its own among them."""
+    """The captured values of all bodies without repetition, and for each body the positions of its
+    own among them.
+    """
     consts, where, positions = [], {}, []
     for body in bodies:
         mine = []
@@ -221,7 +231,9 @@ def why_differ(a, b) -> str:
 
 
 def pcast_advice(cures) -> str:
-    """JAX's advice for types that vary over different axes. cures: (the axes that one type lacks, the value with that type)."""
+    """JAX's advice for types that vary over different axes. cures: (the axes that one type lacks,
+    the value with that type).
+    """
     cures = [f"applying `jax.lax.pcast(..., {tuple(sorted(axes))}, to='varying')`{of}" for axes, of in cures if axes]
     if not cures:
         return ""
@@ -230,9 +242,11 @@ def pcast_advice(cures) -> str:
 
 
 def promote_weak(values, in_avals, out_avals, fun=None):
-    """The initial carry with weakly typed entries converted where the body's output has a stronger dtype; None if nothing changed.
+    """The initial carry with weakly typed entries converted where the body's output has a stronger
+    dtype; None if nothing changed.
 
-    For a loop of the library itself (`fun` is its function), entries are made to vary over the manual axes of the output: users do not see such loops.
+    For a loop of the library itself (`fun` is its function), entries are made to vary over the
+    manual axes of the output: users do not see such loops.
     """
     ours = (getattr(fun, "__module__", None) or "").startswith(__name__.split(".")[0] + ".")
     if len(in_avals) != len(out_avals):

@@ -1,7 +1,8 @@
 """Collectives: operations across a named axis of `vmap`, `pmap` or `shard_map`.
 
-Invariant: each takes pytrees and emits one equation per leaf; an axis name that is not in scope raises NameError, and groups that do not
-partition the axis raise ValueError. Primitives that move slices act along one axis: for several axes they are emitted one after the other.
+Invariant: each takes pytrees and emits one equation per leaf; an axis name that is not in scope
+raises NameError, and groups that do not partition the axis raise ValueError. Primitives that move
+slices act along one axis: for several axes they are emitted one after the other.
 
     >>> jax.vmap(lambda x: x / lax.psum(x, "i"), axis_name="i")(jnp.array([1.0, 3.0]))
     Array([0.25, 0.75], dtype=float32)
@@ -39,7 +40,11 @@ _T = TypeVar("_T")
 
 
 def _of_group(v, names, groups):
-    """The values of all members of the own group, stacked along a new leading axis, and the own position among them. Positions are row-major over several axes."""
+    """The values of all members of the own group, stacked along a new leading axis, and the own
+    position among them.
+
+    Positions are row-major over several axes.
+    """
     members = np.zeros((sum(map(len, groups)), len(groups[0])), np.int32)
     places = np.zeros(len(members), np.int32)
     for group in groups:
@@ -79,7 +84,9 @@ def _reduce(primitive, reducer, x, axis_name, groups):
 
 
 def psum(x: _T, axis_name: Hashable | Sequence[Hashable], *, axis_index_groups: Sequence[Sequence[int]] | None = None) -> _T:
-    """Sum of x over the named axis, everywhere. A Python number is multiplied by the axis size without an equation.
+    """Sum of x over the named axis, everywhere.
+
+    A Python number is multiplied by the axis size without an equation.
 
     Args:
         x: pytree of arrays.
@@ -253,7 +260,8 @@ def all_gather(
         to: "varying", "reduced" or "invarying": how the result is typed in a `shard_map`.
 
     Returns:
-        Pytree like x; arrays with an axis of the axis's size more, or with `axis` longer if `tiled`.
+        Pytree like x; arrays with an axis of the axis's size more, or with `axis` longer if
+        `tiled`.
 
     Raises:
         ValueError: for another `to`.
@@ -363,9 +371,11 @@ def all_to_all(
     axis_index_groups: Sequence[Sequence[int]] | None = None,
     tiled: bool = False,
 ) -> _T:
-    """x cut along `split_axis`, piece j sent to position j, the received pieces joined along `concat_axis`.
+    """x cut along `split_axis`, piece j sent to position j, the received pieces joined along
+    `concat_axis`.
 
-    Unless `tiled`, the split axis has the named axis's size and is removed, and the result has a new axis `concat_axis`.
+    Unless `tiled`, the split axis has the named axis's size and is removed, and the result has a
+    new axis `concat_axis`.
 
     Args:
         x: pytree of arrays.
@@ -428,16 +438,19 @@ def ragged_all_to_all(
     axis_name: Any,
     axis_index_groups: Any = None,
 ) -> Array:
-    """Slices of operand's rows, sent to the positions of the named axis and written over output's rows there.
+    """Slices of operand's rows, sent to the positions of the named axis and written over output's
+    rows there.
 
-    Slice i, `operand[input_offsets[i]:][:send_sizes[i]]`, goes to position `i // (K // axis size)`, to row output_offsets[i] of its result. Where slices
-    overlap, the last sender's stays; rows that do not exist are not written.
+    Slice i, `operand[input_offsets[i]:][:send_sizes[i]]`, goes to position `i // (K // axis size)`,
+    to row output_offsets[i] of its result. Where slices overlap, the last sender's stays; rows that
+    do not exist are not written.
 
     Args:
         operand: array of shape (N, ...).
         output: array of shape (M, ...), of operand's dtype.
         input_offsets, send_sizes, output_offsets: vectors of K integers.
-        recv_sizes: vector of K integers: the number of received rows, equal to the senders' send_sizes.
+        recv_sizes: vector of K integers: the number of received rows, equal to the senders'
+          send_sizes.
         axis_name: name of a mapped axis, or a tuple of names.
         axis_index_groups: lists of positions, all of one size, to work within; None: all together.
 
@@ -533,9 +546,10 @@ _CASTS = {("invarying", "reduced"): "preduced", ("varying", "unreduced"): "vary_
 def pcast(x: _T, axis_name: Hashable | Sequence[Hashable], *, to: str) -> _T:
     """Casts x to a type with another state along the named axes of a `shard_map`.
 
-    An invarying value (the same at all positions) can be cast to "varying", whose transpose is `psum`, or to "reduced", whose derivative is left as terms. A varying
-    value can be cast to "unreduced": terms of a sum that `psum` takes. A reduced value can be cast to "varying". If the `shard_map` does not check varying axes, x is
-    returned.
+    An invarying value (the same at all positions) can be cast to "varying", whose transpose is
+    `psum`, or to "reduced", whose derivative is left as terms. A varying value can be cast to
+    "unreduced": terms of a sum that `psum` takes. A reduced value can be cast to "varying". If the
+    `shard_map` does not check varying axes, x is returned.
 
     Args:
         x: pytree of arrays.

@@ -1,4 +1,5 @@
-"""Primitives of JAX that Ferrax's language lacks, each defined by a function; and the functions that bind them.
+"""Primitives of JAX that Ferrax's language lacks, each defined by a function; and the functions
+that bind them.
 
     eq_to_p.bind(x, y)          # bits compared: nan equals itself, and 0 is not -0
 
@@ -61,7 +62,8 @@ def stage(x: Any, /) -> Array:
 
 
 def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
-    """Marks the arrays of a pytree as used in the traced program; the compiled program leaves them out.
+    """Marks the arrays of a pytree as used in the traced program; the compiled program leaves them
+    out.
 
     Args:
         val: pytree of arrays.

@@ -1,6 +1,7 @@
 """Conditionals and loops without outputs per step: cond, switch, while_loop.
 
-Invariant: each emits one `cond`, `while` or `scan` equation whose bodies are programs; arrays that the bodies capture become operands.
+Invariant: each emits one `cond`, `while` or `scan` equation whose bodies are programs; arrays that
+the bodies capture become operands.
 
     >>> jax.lax.while_loop(lambda x: x < 10, lambda x: 2 * x, 3)
     Array(12, dtype=int32, weak_type=True)
@@ -76,7 +77,9 @@ def _branches(what, index, funs, names, operands, order):
 
 
 def _without_refs(funs, operands):
-    """The branches as functions that have the references among their operands in reach, and the other operands."""
+    """The branches as functions that have the references among their operands in reach, and the
+    other operands.
+    """
     leaves, tree = tree_flatten(operands)
     is_ref = [isinstance(x, _flat.references.Ref) for x in leaves]
 
@@ -140,7 +143,9 @@ def _check_branches(what, a, b, name_a, name_b, funs):
 
 
 def _emit_branches(index, bodies, operands, order):
-    """The `cond` equation. bodies: in the order in which they were traced; order: the number of the body for each index."""
+    """The `cond` equation. bodies: in the order in which they were traced; order: the number of the
+    body for each index.
+    """
     consts, positions = share_consts(bodies)
     # An output that every branch hands through from one operand needs no equation.
     forwards = [f if all(b.forwards[i] == f for b in bodies) else None for i, f in enumerate(bodies[0].forwards)]
@@ -178,13 +183,15 @@ def cond(pred: ArrayLike, true_operand: Any, true_fun: Callable[..., _T], false_
 
 @api_boundary
 def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any, operand: Any = _absent, linear: Any = None) -> _T:
-    """true_fun(*operands) if pred else false_fun(*operands), with `pred` known only when the program runs.
+    """true_fun(*operands) if pred else false_fun(*operands), with `pred` known only when the
+    program runs.
 
     Under `vmap` with a batched `pred` both branches run and the result is selected.
 
     Args:
         pred: scalar, boolean or numeric (other than 0 is true).
-        true_fun, false_fun: functions of the operands; both are traced and return trees of equal structure and types.
+        true_fun, false_fun: functions of the operands; both are traced and return trees of equal
+          structure and types.
         *operands: pytrees.
         operand: one operand by keyword, in place of `operands`.
         linear: deprecated, not read.
@@ -235,7 +242,8 @@ def switch(index: ArrayLike, branches: Sequence[Callable[..., _T]], *operands: A
 
     Args:
         index: integer scalar, clamped to the branches there are.
-        branches: sequence of functions of the operands; all are traced and return trees of equal structure and types.
+        branches: sequence of functions of the operands; all are traced and return trees of equal
+          structure and types.
         *operands: pytrees.
         operand: one operand by keyword, in place of `operands`.
 
@@ -274,11 +282,14 @@ def switch(index: ArrayLike, branches: Sequence[Callable[..., _T]], *operands: A
 
 @api_boundary
 def while_loop(cond_fun: Callable[[_T], Any], body_fun: Callable[[_T], _T], init_val: _T) -> _T:
-    """Runs val = body_fun(val) while cond_fun(val), from init_val. Differentiable forwards and, through a tape that grows as the loop runs, in reverse.
+    """Runs val = body_fun(val) while cond_fun(val), from init_val.
+
+    Differentiable forwards and, through a tape that grows as the loop runs, in reverse.
 
     Args:
         cond_fun: function of the carry that returns a boolean scalar.
-        body_fun: function of the carry that returns a carry of the same structure, shapes and dtypes.
+        body_fun: function of the carry that returns a carry of the same structure, shapes and
+          dtypes.
         init_val: pytree: the first carry.
 
     Returns:
@@ -326,7 +337,10 @@ def while_loop(cond_fun: Callable[[_T], Any], body_fun: Callable[[_T], _T], init
 
 
 def while_loop_of(cond_body, body_body, body_fun, init_val, user_fun=None):
-    """The loop of two bodies, for an input structure and avals. Errors name the user's `user_fun` instead of `body_fun`."""
+    """The loop of two bodies, for an input structure and avals.
+
+    Errors name the user's `user_fun` instead of `body_fun`.
+    """
     init, tree = tree_flatten(init_val)
     init = [as_array(x) for x in init]
     in_tree = tree_flatten((init_val,))[1]
@@ -347,7 +361,11 @@ def while_loop_of(cond_body, body_body, body_fun, init_val, user_fun=None):
 
 
 def _emit_while(test, body, init):
-    """The `while` equation. Entries of the carry that the body hands through and the test ignores become captured values of the body."""
+    """The `while` equation.
+
+    Entries of the carry that the body hands through and the test ignores become captured values of
+    the body.
+    """
     moved = [i for i, f in enumerate(body.forwards) if f == i and not test.uses_argument(i)]
     kept = [i for i in range(len(init)) if i not in moved]
     test_program, body_program, body_consts = test.program, body.program, body.consts

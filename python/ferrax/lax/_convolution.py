@@ -1,6 +1,7 @@
 """Convolution: one primitive, its shapes, its axis orders and its wrappers.
 
-Invariant: axis orders are turned into `ConvDimensionNumbers` and paddings into (low, high) pairs before the primitive is bound.
+Invariant: axis orders are turned into `ConvDimensionNumbers` and paddings into (low, high) pairs
+before the primitive is bound.
 
     >>> lax.conv(jnp.ones((1, 1, 5)), jnp.ones((1, 1, 3)), (1,), "VALID").shape
     (1, 1, 3)
@@ -63,7 +64,8 @@ def conv_dimension_numbers(lhs_shape: Any, rhs_shape: Any, dimension_numbers: An
 
     Args:
         lhs_shape, rhs_shape: shapes of the operands.
-        dimension_numbers: None (batch and feature first), a triple of axis strings, or `ConvDimensionNumbers`.
+        dimension_numbers: None (batch and feature first), a triple of axis strings, or
+          `ConvDimensionNumbers`.
 
     Returns:
         `ConvDimensionNumbers`.
@@ -203,12 +205,15 @@ def conv_general_dilated(
         padding: "VALID", "SAME", "SAME_LOWER" or (low, high) pairs.
         lhs_dilation: spacing of the input's elements (a transposed convolution); None: 1.
         rhs_dilation: spacing of the kernel's elements; None: 1.
-        dimension_numbers: `ConvDimensionNumbers` or a triple of axis strings; None: batch and feature first.
+        dimension_numbers: `ConvDimensionNumbers` or a triple of axis strings; None: batch and
+          feature first.
         feature_group_count: int: independent groups of features.
         batch_group_count: int: independent groups of batch entries.
-        precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or None (the configured default).
+        precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or
+          None (the configured default).
         preferred_element_type: dtype of the result.
-        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or
+          `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array of the same axis order, of the operands' or the preferred dtype.
@@ -268,7 +273,9 @@ def conv_general_dilated(
 
 
 def check_preferred(dtype, preferred):
-    """Raises TypeError where products of a dtype cannot be summed in the requested dtype: of another kind, unsigned, or narrower."""
+    """Raises TypeError where products of a dtype cannot be summed in the requested dtype: of
+    another kind, unsigned, or narrower.
+    """
     if preferred is None:
         return
     preferred = np.dtype(preferred)
@@ -292,7 +299,8 @@ def conv(lhs: Array, rhs: Array, window_strides: Sequence[int], padding: str, pr
         rhs: array of shape (O, I, spatial).
         window_strides: sequence of ints, one for each spatial axis.
         padding: "VALID", "SAME" or "SAME_LOWER".
-        precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or None (the configured default).
+        precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or
+          None (the configured default).
         preferred_element_type: dtype to accumulate in and to return; None: the promoted dtype.
 
     Returns:
@@ -322,7 +330,8 @@ def conv_with_general_padding(
         window_strides: sequence of ints, one for each spatial axis.
         padding: "VALID", "SAME", "SAME_LOWER" or (low, high) pairs.
         lhs_dilation, rhs_dilation: spacing of the input's and the kernel's elements; None: 1.
-        precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or None (the configured default).
+        precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or
+          None (the configured default).
         preferred_element_type: dtype to accumulate in and to return; None: the promoted dtype.
 
     Returns:
@@ -376,8 +385,10 @@ def conv_transpose(
         padding: "SAME", "VALID" or (low, high) pairs.
         rhs_dilation: spacing of the kernel's elements; None: 1.
         dimension_numbers: axis orders; None: features last, kernels (spatial, I, O).
-        transpose_kernel: flip the kernel's spatial axes and swap its features, which gives the gradient of a convolution.
-        precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or None (the configured default).
+        transpose_kernel: flip the kernel's spatial axes and swap its features, which gives the
+          gradient of a convolution.
+        precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or
+          None (the configured default).
         preferred_element_type: dtype to accumulate in and to return; None: the promoted dtype.
         use_consistent_padding: pairs give the padding of the convolution that this one transposes.
 
@@ -440,7 +451,8 @@ def conv_general_dilated_patches(
     precision: Precision | None = None,
     preferred_element_type: np.dtype | None = None,
 ) -> Array:
-    """The windows of a convolution with kernels of `filter_shape`, as features: C * prod(filter_shape) of them, C varying slowest.
+    """The windows of a convolution with kernels of `filter_shape`, as features: C *
+    prod(filter_shape) of them, C varying slowest.
 
     Args:
         lhs: array of batch, features and spatial axes.
@@ -449,7 +461,8 @@ def conv_general_dilated_patches(
         padding: "VALID", "SAME", "SAME_LOWER" or (low, high) pairs.
         lhs_dilation, rhs_dilation: spacing of the input's and the window's elements; None: 1.
         dimension_numbers: axis orders; None: batch and feature first.
-        precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or None (the configured default).
+        precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or
+          None (the configured default).
         preferred_element_type: dtype to accumulate in and to return; None: the promoted dtype.
 
     Returns:
@@ -505,7 +518,8 @@ def conv_general_dilated_local(
         filter_shape: sequence of ints: the windows' sizes.
         lhs_dilation, rhs_dilation: spacing of the input's and the window's elements; None: 1.
         dimension_numbers: axis orders; None: batch and feature first.
-        precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or None (the configured default).
+        precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or
+          None (the configured default).
 
     Returns:
         Array of the same axis order.

@@ -1,6 +1,7 @@
 """Making arrays from a shape or a value, and converting dtypes.
 
-Invariant: each function emits at most one primitive (a few emit two where JAX does); shapes are tuples of Python integers.
+Invariant: each function emits at most one primitive (a few emit two where JAX does); shapes are
+tuples of Python integers.
 
     >>> lax.broadcasted_iota(jnp.int32, (2, 3), 1)
     Array([[0, 1, 2],
@@ -36,7 +37,9 @@ def _filling(value, dtype):
 
 
 def integer_scalar(value, dtype):
-    """A Python integer as a scalar of `dtype`, converted as an array's elements are: it wraps where an integer dtype is too narrow."""
+    """A Python integer as a scalar of `dtype`, converted as an array's elements are: it wraps where
+    an integer dtype is too narrow.
+    """
     if not is_integer(dtype):
         return np.bool_(value) if is_bool(dtype) else dtype.type(float(value))
     array = np.asarray(value)
@@ -46,7 +49,8 @@ def integer_scalar(value, dtype):
 
 
 def convert_element_type(operand: ArrayLike, new_dtype: Any) -> Array:
-    """`operand` converted to `new_dtype`: float to integer truncates, complex to real drops the imaginary part, any number is True but 0.
+    """`operand` converted to `new_dtype`: float to integer truncates, complex to real drops the
+    imaginary part, any number is True but 0.
 
     Args:
         operand: array or scalar.
@@ -78,7 +82,9 @@ def convert_element_type(operand: ArrayLike, new_dtype: Any) -> Array:
 
 
 def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
-    """The same bits read as `new_dtype`. A narrower dtype adds a trailing axis, a wider one consumes the last axis.
+    """The same bits read as `new_dtype`.
+
+    A narrower dtype adds a trailing axis, a wider one consumes the last axis.
 
     Args:
         operand: array of numbers.
@@ -156,7 +162,9 @@ def keys_of(word, shape, dtype):
 
 
 def beside(out, x):
-    """`out` on the device of `x`, if `x` is committed; with the sharding of `x` if the shapes are equal."""
+    """`out` on the device of `x`, if `x` is committed; with the sharding of `x` if the shapes are
+    equal.
+    """
     if isinstance(x, _core.Tracer) and out.shape == x.shape and x.aval.sharding.mesh.explicit_axes:
         return _core.reshard(out, x.aval.sharding)
     if not isinstance(x, _core.Array):
@@ -172,7 +180,9 @@ def beside(out, x):
 
 
 def as_described(out, x):
-    """`out` with the sharding of a description (`ShapeDtypeStruct`) of an array of its shape; along explicit axes of a mesh without devices, on the mesh in use."""
+    """`out` with the sharding of a description (`ShapeDtypeStruct`) of an array of its shape; along
+    explicit axes of a mesh without devices, on the mesh in use.
+    """
     sharding = getattr(x, "sharding", None) if isinstance(getattr(x, "shape", None), tuple) else None
     mesh = getattr(sharding, "mesh", None)
     if sharding is None or out.shape != x.shape:
@@ -241,7 +251,8 @@ def empty(shape: Any, dtype: DTypeLike, *, out_sharding: NamedSharding | Partiti
     Args:
         shape: sequence of ints.
         dtype: dtype.
-        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or
+          `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array of `shape` and `dtype`.
@@ -280,7 +291,8 @@ def broadcasted_iota(dtype: DTypeLike, shape: Sequence[int], dimension: int, *, 
         dtype: dtype, integer, float or complex.
         shape: sequence of ints.
         dimension: int: an axis of the result.
-        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or
+          `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array of `shape` and `dtype`.

@@ -1,6 +1,7 @@
 """Running sums, products and extremes along an axis.
 
-Invariant: the result has the operand's shape; element i combines the elements up to i, or from i on where `reverse` is True.
+Invariant: the result has the operand's shape; element i combines the elements up to i, or from i on
+where `reverse` is True.
 
     >>> lax.cumsum(jnp.array([1, 2, 3]))
     Array([1, 3, 6], dtype=int32)

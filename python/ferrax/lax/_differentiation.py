@@ -105,7 +105,10 @@ def custom_root(
     tangent_solve: Callable[[Callable[..., Any], Any], Any],
     has_aux: bool = False,
 ) -> _T | tuple[_T, Any]:
-    """A root of f, found by solve(f, initial_guess), differentiated by the implicit function theorem. Differentiable in the values that f captures.
+    """A root of f, found by solve(f, initial_guess), differentiated by the implicit function
+    theorem.
+
+    Differentiable in the values that f captures.
 
     Args:
         f: function that takes and returns a pytree like initial_guess.
@@ -212,7 +215,8 @@ def custom_linear_solve(
         matvec: linear function that takes and returns a pytree like b.
         b: pytree of arrays.
         solve: function of matvec and b.
-        transpose_solve: function of vecmat and b that solves the transposed system, needed for reverse mode unless `symmetric`; None: none.
+        transpose_solve: function of vecmat and b that solves the transposed system, needed for
+          reverse mode unless `symmetric`; None: none.
         symmetric: bool: matvec is its own transpose.
         has_aux: bool: the solvers return (x, aux).
 
@@ -330,7 +334,8 @@ def platform_dependent(*args: Any, default: Callable[..., _T] | None = None, **p
 
 
 def composite(decomposition: Callable[_P, _T], name: str, version: int = 0) -> Callable[_P, _T]:
-    """`decomposition`, to be known by `name` to compilers that have their own implementation of it; ours inlines it.
+    """`decomposition`, to be known by `name` to compilers that have their own implementation of it;
+    ours inlines it.
 
     Args:
         decomposition: function.
@@ -366,7 +371,9 @@ def _as_result(x, decomposition, name):
 
 
 def _asserted(v, place):
-    """If the mesh has explicit axes, the constraint is an assertion: the type must already have the sharding."""
+    """If the mesh has explicit axes, the constraint is an assertion: the type must already have the
+    sharding.
+    """
     typed, wanted = tuple(v.aval.sharding.spec), tuple(place.spec)
     # types may leave out what one device has whole
     ones = [a for a, n in place.mesh.shape.items() if n == 1] if remove_size_one_mesh_axis_from_type.value else []
@@ -381,7 +388,8 @@ def _asserted(v, place):
 
 
 def _beside_types(v, place):
-    """The sharding of a constraint over a mesh of which some axes are explicit: it says of the others how a traced value lies, and its type of those.
+    """The sharding of a constraint over a mesh of which some axes are explicit: it says of the
+    others how a traced value lies, and its type of those.
 
     Raises:
         ValueError: it names explicit axes.
@@ -402,7 +410,9 @@ def _beside_types(v, place):
 
 
 def _check_not_manual(place):
-    """Raises ValueError, with JAX's message, if a constraint names an axis that a `shard_map` around maps over."""
+    """Raises ValueError, with JAX's message, if a constraint names an axis that a `shard_map`
+    around maps over.
+    """
     around = get_abstract_mesh()
     manual = set(around.manual_axes) & {a for d in range(len(place.spec)) for a in place.spec.axes_of(d)}
     if manual and place.mesh.shape_tuple == around.shape_tuple:
@@ -413,7 +423,9 @@ def _check_not_manual(place):
 
 
 def _constrained(v, place):
-    """The sharding of a constraint on a concrete value: unconstrained dimensions stay cut as they are."""
+    """The sharding of a constraint on a concrete value: unconstrained dimensions stay cut as they
+    are.
+    """
     spec, own = place.spec, getattr(v, "sharding", None)
     if not any(p is spec.UNCONSTRAINED for p in spec.partitions):
         return place
@@ -427,7 +439,8 @@ def _constrained(v, place):
 
 
 def _of_devices(v, place):
-    """The sharding of a constraint on a concrete value; a mesh without devices is replaced by the value's mesh.
+    """The sharding of a constraint on a concrete value; a mesh without devices is replaced by the
+    value's mesh.
 
     Raises:
         ValueError: the value is not an array, or its mesh has another shape or other devices.

@@ -1,6 +1,7 @@
 """The discrete Fourier transform.
 
-Invariant: a transform runs along the last axes, whose lengths are arguments; real operands of complex transforms become complex.
+Invariant: a transform runs along the last axes, whose lengths are arguments; real operands of
+complex transforms become complex.
 
     >>> lax.fft(jnp.array([1.0, 2.0, 3.0, 4.0]), "RFFT", (4,))
     Array([10.+0.j, -2.+2.j, -2.+0.j], dtype=complex64)
@@ -34,13 +35,14 @@ def _kind(fft_type) -> FftType:
 
 
 def fft(x: ArrayLike, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Array:
-    """The discrete Fourier transform along the last `len(fft_lengths)` axes, up to three: `sum_j x[j] exp(-2 pi i jk / n)` along each.
+    """The discrete Fourier transform along the last `len(fft_lengths)` axes, up to three:
+    `sum_j x[j] exp(-2 pi i jk / n)` along each.
 
     IFFT and IRFFT divide by the product of the lengths.
 
     Args:
-        x: array of shape (..., *lengths): complex for FFT and IFFT, float32 or float64 for RFFT; for IRFFT complex, with n // 2 + 1 elements along the last
-            axis.
+        x: array of shape (..., *lengths): complex for FFT and IFFT, float32 or float64 for RFFT;
+            for IRFFT complex, with n // 2 + 1 elements along the last axis.
         fft_type: an `FftType` or its name.
         fft_lengths: sequence of one to three ints.
 
@@ -48,7 +50,8 @@ def fft(x: ArrayLike, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Ar
         Array with the transform along the last axes, complex but for IRFFT.
 
     Raises:
-        ValueError: for shapes that do not fit the lengths, for complex operands of RFFT, and for a kind there is not.
+        ValueError: for shapes that do not fit the lengths, for complex operands of RFFT, and for a
+          kind there is not.
 
     >>> lax.fft(jnp.array([1.0, 2.0]), "FFT", (2,))
     Array([ 3.+0.j, -1.+0.j], dtype=complex64)

@@ -33,7 +33,9 @@ if TYPE_CHECKING:
 
 
 def _counted(dims, words, n):
-    """Refuses dimension numbers below 0, which the primitives' parameters cannot be; `words` says which rule they break, n where their range ends."""
+    """Refuses dimension numbers below 0, which the primitives' parameters cannot be; `words` says
+    which rule they break, n where their range ends.
+    """
     for i, d in enumerate(dims):
         if operator.index(d) < 0:
             raise TypeError(words.format(i=i, d=d, n=n))
@@ -83,8 +85,8 @@ def gather(
         unique_indices: bool: a promise that no two windows are the same.
         indices_are_sorted: bool: a promise that the index vectors are in order.
         mode: `GatherScatterMode` or its name; None: "promise_in_bounds".
-        fill_value: the value read out of bounds in fill mode; None: nan for inexact dtypes, the least signed integer, the greatest unsigned one, True for
-            bool.
+        fill_value: the value read out of bounds in fill mode; None: nan for inexact dtypes, the
+            least signed integer, the greatest unsigned one, True for bool.
 
     Returns:
         Array of operand's dtype.
@@ -132,7 +134,9 @@ def _scatter(name, operand, scatter_indices, updates, dimension_numbers, indices
 
 
 def _without_batching(indices, numbers):
-    """The same scatter with its batching dimensions as further components of the index vectors: each counts along its axis of the indices."""
+    """The same scatter with its batching dimensions as further components of the index vectors:
+    each counts along its axis of the indices.
+    """
     if not numbers.operand_batching_dims:
         return indices, numbers
     indices = convert_element_type(indices, np.promote_types(dtype_of(indices), np.int32))
@@ -146,7 +150,9 @@ def _without_batching(indices, numbers):
 
 
 def _scatter_complex_product(operand, indices, updates, numbers, unique, mode):
-    """`scatter_mul` of complex numbers, whose products no kernel combines: each window is read, multiplied and written back, one after another."""
+    """`scatter_mul` of complex numbers, whose products no kernel combines: each window is read,
+    multiplied and written back, one after another.
+    """
     indices, numbers = _without_batching(indices, numbers)
     rank, sizes, window = np.ndim(operand), [], iter([np.shape(updates)[d] for d in numbers.update_window_dims])
     for d in range(rank):
@@ -179,7 +185,9 @@ def _scatter_complex_product(operand, indices, updates, numbers, unique, mode):
 
 
 def apply_where(x, mentions, func):
-    """x with the elementwise `func` applied to each element as often as `mentions` (int32, of x's shape) says."""
+    """x with the elementwise `func` applied to each element as often as `mentions` (int32, of x's
+    shape) says.
+    """
     zero = np.int32(0)
 
     def left(state):
@@ -202,10 +210,12 @@ def scatter(
     unique_indices: bool = False,
     mode: str | GatherScatterMode | None = None,
 ) -> Array:
-    """`operand` with the windows named by indices replaced; of colliding windows one wins, the last.
+    """`operand` with the windows named by indices replaced; of colliding windows one wins, the
+    last.
 
-    If the promise of `unique_indices` is broken, only elements on which windows collide are affected: on the CPU they have the same values as without it,
-    on a GPU the values after some of the updates in some order. The same applies to the other scatters.
+    If the promise of `unique_indices` is broken, only elements on which windows collide are
+    affected: on the CPU they have the same values as without it, on a GPU the values after some of
+    the updates in some order. The same applies to the other scatters.
 
     Args:
         operand: array.
@@ -392,14 +402,16 @@ def scatter_apply(
     unique_indices: bool = False,
     mode: str | GatherScatterMode | None = None,
 ) -> Array:
-    """`operand` with a function applied in the windows named by indices; a window named twice is transformed once for each mention.
+    """`operand` with a function applied in the windows named by indices; a window named twice is
+    transformed once for each mention.
 
     Args:
         operand: array.
         scatter_indices: array of integers whose last axis is the index vectors.
         func: elementwise function.
         dimension_numbers: `ScatterDimensionNumbers`.
-        update_shape: sequence of ints: the shape that the updates of a `scatter` with these indices would have.
+        update_shape: sequence of ints: the shape that the updates of a `scatter` with these indices
+          would have.
         indices_are_sorted: bool: a promise that the index vectors are in order.
         unique_indices: bool: a promise that no two windows collide.
         mode: `GatherScatterMode` or its name; None: "drop".
@@ -424,7 +436,10 @@ def scatter_apply(
 
 
 def index_take(src: Array, idxs: Array, axes: Sequence[int]) -> Array:
-    """src indexed by the integer vectors `idxs` along `axes` together; negative indices count from the end. Out of bounds is clipped.
+    """src indexed by the integer vectors `idxs` along `axes` together; negative indices count from
+    the end.
+
+    Out of bounds is clipped.
 
     Args:
         src: array.

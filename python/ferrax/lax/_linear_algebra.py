@@ -50,10 +50,13 @@ def dot_general(
 
     Args:
         lhs, rhs: arrays of numbers.
-        dimension_numbers: ((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch)), tuples of ints.
-        precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or None (the configured default).
+        dimension_numbers: ((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch)), tuples of
+          ints.
+        precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or
+          None (the configured default).
         preferred_element_type: dtype of the result.
-        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or
+          `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array with the batch axes, then lhs's free axes, then rhs's.
@@ -92,10 +95,13 @@ def dot(
 
     Args:
         lhs, rhs: arrays of numbers, of rank 1 or 2 unless `dimension_numbers` are given.
-        dimension_numbers: as for `dot_general`; None: the last axis of lhs against the first of rhs.
-        precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or None (the configured default).
+        dimension_numbers: as for `dot_general`; None: the last axis of lhs against the first of
+          rhs.
+        precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or
+          None (the configured default).
         preferred_element_type: dtype to accumulate in and to return; None: the promoted dtype.
-        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or
+          `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array with lhs's free axes, then rhs's.
@@ -125,7 +131,8 @@ def batch_matmul(lhs: Array, rhs: Array, precision: Any = None) -> Array:
     Args:
         lhs: array of shape (..., m, k).
         rhs: array of shape (..., k, n).
-        precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or None (the configured default).
+        precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or
+          None (the configured default).
 
     Returns:
         Array of shape (..., m, n).
@@ -156,16 +163,19 @@ def ragged_dot_general(
     group_offset: Array | None = None,
     out_sharding: NamedSharding | PartitionSpec | None = None,
 ) -> Array:
-    """`dot_general` with the rows of lhs split into groups of `group_sizes`, each multiplied by its own slice of rhs.
+    """`dot_general` with the rows of lhs split into groups of `group_sizes`, each multiplied by its
+    own slice of rhs.
 
     Args:
         lhs, rhs: arrays of numbers.
         group_sizes: array of integers: how many rows of lhs each group has.
         ragged_dot_dimension_numbers: `RaggedDotDimensionNumbers`.
-        precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or None (the configured default).
+        precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or
+          None (the configured default).
         preferred_element_type: dtype to accumulate in and to return; None: the promoted dtype.
         group_offset: not supported; must be None.
-        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or
+          `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array of the product's shape.
@@ -206,10 +216,12 @@ def ragged_dot(
         lhs: array of shape (m, k).
         rhs: array of shape (g, k, n).
         group_sizes: vector of g integers.
-        precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or None (the configured default).
+        precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or
+          None (the configured default).
         preferred_element_type: dtype to accumulate in and to return; None: the promoted dtype.
         group_offset: not supported; must be None.
-        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or
+          `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array of shape (m, n).
@@ -229,7 +241,9 @@ def ragged_dot(
 
 
 def _check_scale(name, x, scale, contract):
-    """The size of each axis of a scale is its operand's, but for the contracted one, whose size it divides."""
+    """The size of each axis of a scale is its operand's, but for the contracted one, whose size it
+    divides.
+    """
     for d, (n, m) in enumerate(zip(x.shape, scale.shape, strict=True)):
         if d != contract and n != m:
             raise TypeError(f"{name} dim {d} of size {n} does not match scale dim size {m}.")
@@ -263,12 +277,15 @@ def scaled_dot(
     dimension_numbers: tuple[tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]] | None = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """The product of lhs and rhs with a scale for each block along the contracted axis; computed in float32.
+    """The product of lhs and rhs with a scale for each block along the contracted axis; computed in
+    float32.
 
     Args:
       lhs, rhs: operands of one rank, 2 or more.
-      lhs_scale, rhs_scale: of the operand's shape, but for the contracted axis, whose size is a divisor of the operand's and at most half of it.
-      dimension_numbers: as in `dot_general`, of one contracted axis; by default those of a (batched) matrix product.
+      lhs_scale, rhs_scale: of the operand's shape, but for the contracted axis, whose size is a
+        divisor of the operand's and at most half of it.
+      dimension_numbers: as in `dot_general`, of one contracted axis; by default those of a
+        (batched) matrix product.
       preferred_element_type: the result's dtype, by default bfloat16.
 
     Returns:

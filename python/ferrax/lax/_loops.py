@@ -1,7 +1,8 @@
-"""Loops of known length: over the leading axis of arrays scan, map, associative_scan; and fori_loop, a scan where its bounds are known.
+"""Loops of known length: over the leading axis of arrays scan, map, associative_scan; and
+fori_loop, a scan where its bounds are known.
 
-Invariant: `scan` is one equation; carries that the body hands through become captured values, stacked outputs that are inputs
-unchanged are those inputs.
+Invariant: `scan` is one equation; carries that the body hands through become captured values,
+stacked outputs that are inputs unchanged are those inputs.
 
     >>> jax.lax.scan(lambda c, x: (c + x, c), 0, jnp.arange(4))
     (Array(6, dtype=int32), Array([0, 0, 1, 3], dtype=int32, weak_type=True))
@@ -120,7 +121,9 @@ def scan(
 
 
 def _scan_over_refs(f, init, xs, length, reverse, unroll):
-    """`scan` where leaves of xs are references: a step gets a reference to the slice, and the new slices are stacked to the reference's new value."""
+    """`scan` where leaves of xs are references: a step gets a reference to the slice, and the new
+    slices are stacked to the reference's new value.
+    """
     Ref = _flat.references.Ref
     _flat.references.check_aliases("scan", f, (init, xs), {})
     leaves, tree = tree_flatten(xs)
@@ -142,7 +145,9 @@ def _scan_over_refs(f, init, xs, length, reverse, unroll):
 
 
 def scan_steps(f, fun, key, init, xs=None, length=None, reverse=False, unroll=1):
-    """`scan` of a step `f` that is derived from the user's function `fun`; `key` identifies the step."""
+    """`scan` of a step `f` that is derived from the user's function `fun`; `key` identifies the
+    step.
+    """
     flat_xs, xs_tree = tree_flatten(xs)
     for x in flat_xs:
         if not hasattr(x, "shape") and not isinstance(x, (bool, int, float, complex)):
@@ -179,7 +184,9 @@ def scan_steps(f, fun, key, init, xs=None, length=None, reverse=False, unroll=1)
 
 
 def _step_body(f, fun, key, in_tree, avals):
-    """(the body of a step, the structures of its carry and of its stacked outputs, whether it returns a list)."""
+    """(the body of a step, the structures of its carry and of its stacked outputs, whether it
+    returns a list).
+    """
     trees = []
 
     def step(carry, x):
@@ -386,7 +393,8 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, _T], _T], init_va
         lower, upper: integer scalars.
         body_fun: function of i and the carry that returns a carry of the same structure and types.
         init_val: pytree: the first carry.
-        unroll: int: how many steps to run between tests of the count; True: all; only for known bounds; None: 1.
+        unroll: int: how many steps to run between tests of the count; True: all; only for known
+          bounds; None: 1.
 
     Returns:
         Pytree like init_val: the last carry.
@@ -472,7 +480,10 @@ def _below(loop_carry):
 
 
 def _count_dtype(lower, upper):
-    """The dtype of a count between two bounds. A Python number, or a weakly typed one, takes that of the other."""
+    """The dtype of a count between two bounds.
+
+    A Python number, or a weakly typed one, takes that of the other.
+    """
     a, b = dtype_of(lower), dtype_of(upper)
     if a == b:
         return a

@@ -29,7 +29,9 @@ class AccuracyMode(enum.Enum):
 
 
 class Tolerance:
-    """The required accuracy of a transcendental function, as bounds: absolute, relative, in units in the last place."""
+    """The required accuracy of a transcendental function, as bounds: absolute, relative, in units
+    in the last place.
+    """
 
     atol: Any
     rtol: Any
@@ -58,7 +60,10 @@ class Tolerance:
 
 
 def accuracy_parameters(accuracy) -> dict:
-    """The primitive's parameters for `accuracy`: none, since there is one implementation. Raises an error for an invalid accuracy."""
+    """The primitive's parameters for `accuracy`: none, since there is one implementation.
+
+    Raises an error for an invalid accuracy.
+    """
     if accuracy is not None and not isinstance(accuracy, (AccuracyMode, Tolerance)):
         raise NotImplementedError(f"Accuracy {accuracy} not supported")
     return {}
@@ -67,9 +72,10 @@ def accuracy_parameters(accuracy) -> dict:
 class GatherScatterMode(enum.IntEnum):
     """What `gather` and `scatter` do with indices out of bounds.
 
-    CLIP moves them to the nearest valid window; FILL_OR_DROP reads the fill value and drops updates; PROMISE_IN_BOUNDS says
-    there are none (should there be, they are clipped when read and dropped when written); ONE_HOT reads zeros, as a product
-    with one-hot vectors would, and does not write.
+    CLIP moves them to the nearest valid window; FILL_OR_DROP reads the fill value and drops
+    updates; PROMISE_IN_BOUNDS says there are none (should there be, they are clipped when read and
+    dropped when written); ONE_HOT reads zeros, as a product with one-hot vectors would, and does
+    not write.
     """
 
     CLIP = 1
@@ -82,7 +88,8 @@ class GatherScatterMode(enum.IntEnum):
         """The mode that a string names.
 
         Args:
-            s: GatherScatterMode, "clip", "fill", "drop", "promise_in_bounds", "one_hot", or None, which means "fill".
+            s: GatherScatterMode, "clip", "fill", "drop", "promise_in_bounds", "one_hot", or None,
+              which means "fill".
 
         Returns:
             GatherScatterMode.
@@ -109,8 +116,9 @@ class GatherScatterMode(enum.IntEnum):
 class GatherDimensionNumbers(NamedTuple):
     """How `gather` maps the axes of operand, indices and output onto one another.
 
-    offset_dims: axes of the output that come from the slice; collapsed_slice_dims: axes of the operand of slice size 1 that are
-    dropped; start_index_map: the operand axis each component of an index vector starts; operand_batching_dims and
+    offset_dims: axes of the output that come from the slice; collapsed_slice_dims: axes of the
+    operand of slice size 1 that are dropped; start_index_map: the operand axis each component of an
+    index vector starts; operand_batching_dims and
     start_indices_batching_dims: axes of operand and indices that run together.
     """
 
@@ -124,8 +132,9 @@ class GatherDimensionNumbers(NamedTuple):
 class ScatterDimensionNumbers(NamedTuple):
     """How the scatter functions map the axes of operand, indices and updates onto one another.
 
-    update_window_dims: axes of the updates that are window axes; inserted_window_dims: operand axes of window size 1 that the
-    updates lack; scatter_dims_to_operand_dims: the operand axis each component of an index vector starts; operand_batching_dims
+    update_window_dims: axes of the updates that are window axes; inserted_window_dims: operand axes
+    of window size 1 that the updates lack; scatter_dims_to_operand_dims: the operand axis each
+    component of an index vector starts; operand_batching_dims
     and scatter_indices_batching_dims: axes of operand and indices that run together.
     """
 
@@ -137,7 +146,9 @@ class ScatterDimensionNumbers(NamedTuple):
 
 
 class ConvDimensionNumbers(NamedTuple):
-    """Axis orders of a convolution: each spec lists (batch, feature, spatial...) axes, the kernel's (out, in, spatial...)."""
+    """Axis orders of a convolution: each spec lists (batch, feature, spatial...) axes, the kernel's
+    (out, in, spatial...).
+    """
 
     lhs_spec: tuple[int, ...]
     rhs_spec: tuple[int, ...]
@@ -145,7 +156,9 @@ class ConvDimensionNumbers(NamedTuple):
 
 
 class RaggedDotDimensionNumbers:
-    """Axes of `ragged_dot_general`: those of the dot, the ragged axis of lhs, the group axes of rhs."""
+    """Axes of `ragged_dot_general`: those of the dot, the ragged axis of lhs, the group axes of
+    rhs.
+    """
 
     dot_dimension_numbers: Any
     lhs_ragged_dimensions: Any
@@ -189,7 +202,10 @@ class _PrecisionMeta(enum.EnumMeta):
 
 
 class Precision(enum.Enum, metaclass=_PrecisionMeta):
-    """The requested precision of matrix products and convolutions. Ferrax always computes at HIGHEST: a lower precision changes no bit."""
+    """The requested precision of matrix products and convolutions.
+
+    Ferrax always computes at HIGHEST: a lower precision changes no bit.
+    """
 
     DEFAULT = 0
     HIGH = 1
@@ -208,7 +224,9 @@ _PRECISION_WORDS = {
 
 
 class DotAlgorithm(NamedTuple):
-    """An algorithm for dot products: precision of the operands, of the accumulator, and how often each operand is split."""
+    """An algorithm for dot products: precision of the operands, of the accumulator, and how often
+    each operand is split.
+    """
 
     lhs_precision_type: object
     rhs_precision_type: object
@@ -247,7 +265,8 @@ class DotAlgorithmPreset(enum.Enum):
 
 
 def canonicalize_precision(precision):
-    """The (lhs, rhs) pair of `Precision`s for a product's `precision` argument, a dot algorithm, or None.
+    """The (lhs, rhs) pair of `Precision`s for a product's `precision` argument, a dot algorithm, or
+    None.
 
     Raises ValueError for anything else.
     """
@@ -272,7 +291,9 @@ def canonicalize_precision(precision):
 
 
 class FftType(enum.IntEnum):
-    """Kinds of discrete Fourier transform: complex forward and inverse, real to complex, complex to real."""
+    """Kinds of discrete Fourier transform: complex forward and inverse, real to complex, complex to
+    real.
+    """
 
     FFT = 0
     IFFT = 1

@@ -26,7 +26,8 @@ def cbrt(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> A
 
     Args:
         x: array of floats.
-        accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
+        accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one
+          implementation, which is within 2 ulp.
 
     Returns:
         Array of x's shape and dtype.
@@ -45,7 +46,8 @@ def exp(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Ar
 
     Args:
         x: array, float or complex.
-        accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
+        accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one
+          implementation, which is within 2 ulp.
 
     Returns:
         Array of x's shape and dtype.
@@ -64,7 +66,8 @@ def exp2(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> A
 
     Args:
         x: array, float or complex.
-        accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
+        accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one
+          implementation, which is within 2 ulp.
 
     Returns:
         Array of x's shape and dtype.
@@ -83,7 +86,8 @@ def expm1(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> 
 
     Args:
         x: array, float or complex.
-        accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
+        accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one
+          implementation, which is within 2 ulp.
 
     Returns:
         Array of x's shape and dtype.
@@ -102,7 +106,8 @@ def log(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Ar
 
     Args:
         x: array, float or complex.
-        accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
+        accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one
+          implementation, which is within 2 ulp.
 
     Returns:
         Array of x's shape and dtype.
@@ -121,7 +126,8 @@ def log1p(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> 
 
     Args:
         x: array, float or complex.
-        accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
+        accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one
+          implementation, which is within 2 ulp.
 
     Returns:
         Array of x's shape and dtype.
@@ -140,7 +146,8 @@ def logistic(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) 
 
     Args:
         x: array, float or complex.
-        accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
+        accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one
+          implementation, which is within 2 ulp.
 
     Returns:
         Array of x's shape and dtype.
@@ -159,7 +166,8 @@ def rsqrt(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> 
 
     Args:
         x: array, float or complex.
-        accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
+        accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one
+          implementation, which is within 2 ulp.
 
     Returns:
         Array of x's shape and dtype.
@@ -178,7 +186,8 @@ def sqrt(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> A
 
     Args:
         x: array, float or complex.
-        accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
+        accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one
+          implementation, which is within 2 ulp.
 
     Returns:
         Array of x's shape and dtype.

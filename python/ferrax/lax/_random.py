@@ -45,7 +45,8 @@ def rng_bit_generator(
         shape: sequence of ints.
         dtype: unsigned integer dtype of the bits.
         algorithm: `RandomAlgorithm`: philox4x32 (also the default) or threefry2x32.
-        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or
+          `PartitionSpec`; None: derived from the operands.
 
     Returns:
         (key, bits): an array like key, and one of `shape` and `dtype`.

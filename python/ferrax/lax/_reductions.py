@@ -45,7 +45,8 @@ def reduce_sum(operand: ArrayLike, axes: Sequence[int], *, out_sharding: NamedSh
     Args:
         operand: array of numbers.
         axes: sequence of ints, not negative.
-        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or
+          `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array of operand's dtype without these axes.
@@ -91,7 +92,8 @@ def reduce_prod(operand: ArrayLike, axes: Sequence[int]) -> Array:
 
 
 def reduce_max(operand: ArrayLike, axes: Sequence[int]) -> Array:
-    """Maximum over `axes`; -inf or the least value if there are no elements; nan if any element is nan.
+    """Maximum over `axes`; -inf or the least value if there are no elements; nan if any element is
+    nan.
 
     Args:
         operand: array of numbers or bool.
@@ -110,7 +112,8 @@ def reduce_max(operand: ArrayLike, axes: Sequence[int]) -> Array:
 
 
 def reduce_min(operand: ArrayLike, axes: Sequence[int]) -> Array:
-    """Minimum over `axes`; inf or the greatest value if there are no elements; nan if any element is nan.
+    """Minimum over `axes`; inf or the greatest value if there are no elements; nan if any element
+    is nan.
 
     Args:
         operand: array of numbers or bool.
@@ -245,7 +248,8 @@ def _is_scalar(init, value) -> bool:
 
 
 def _named_monoid(init, computation):
-    """The reduction that the computation is, if it is a function of lax's and the initial value its identity.
+    """The reduction that the computation is, if it is a function of lax's and the initial value its
+    identity.
 
     The initial value alone decides: its dtype need not be the operand's.
     """
@@ -299,14 +303,16 @@ def reduce(
         init_values: pytree of operands' structure: scalars, the function's identity.
         computation: function of two such trees of scalars that returns one.
         dimensions: sequence of ints.
-        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or
+          `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Pytree of operands' structure, arrays without these axes.
 
     Raises:
         TypeError: if dtypes of operands and initial values differ, or the result's structure does.
-        ValueError: if structures differ, an initial value is not a scalar, or an axis is out of bounds.
+        ValueError: if structures differ, an initial value is not a scalar, or an axis is out of
+          bounds.
 
     >>> lax.reduce(jnp.arange(4), 0, lax.add, (0,))
     Array(6, dtype=int32)

@@ -1,6 +1,7 @@
 """Broadcasting, reshaping, joining and splitting arrays.
 
-Invariant: each function emits at most one primitive (a few emit two where JAX does); shapes are tuples of Python integers.
+Invariant: each function emits at most one primitive (a few emit two where JAX does); shapes are
+tuples of Python integers.
 
     >>> lax.broadcast(jnp.array([1, 2]), (2,))
     Array([[1, 2],
@@ -33,7 +34,8 @@ def broadcast(operand: ArrayLike, sizes: Sequence[int], *, out_sharding: NamedSh
     Args:
         operand: array.
         sizes: sequence of ints.
-        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or
+          `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array of shape (*sizes, *operand.shape).
@@ -54,13 +56,15 @@ def broadcast(operand: ArrayLike, sizes: Sequence[int], *, out_sharding: NamedSh
 def broadcast_in_dim(
     operand: ArrayLike, shape: Sequence[int], broadcast_dimensions: Sequence[int], *, out_sharding: NamedSharding | PartitionSpec | None = None
 ) -> Array:
-    """`operand` placed so that its axis i is axis broadcast_dimensions[i] of the result; axes of size 1, and all others, repeat.
+    """`operand` placed so that its axis i is axis broadcast_dimensions[i] of the result; axes of
+    size 1, and all others, repeat.
 
     Args:
         operand: array.
         shape: sequence of ints.
         broadcast_dimensions: sequence of ints, one for each axis of operand, increasing.
-        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or
+          `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array of `shape` and of operand's dtype.
@@ -132,7 +136,8 @@ def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
         like_arr: array.
 
     Returns:
-        Array of like_arr's shape and arr's dtype, along explicit axes of a mesh with like_arr's sharding.
+        Array of like_arr's shape and arr's dtype, along explicit axes of a mesh with like_arr's
+        sharding.
 
     >>> lax.broadcast_like(jnp.array([1, 2]), jnp.zeros((2, 2)))
     Array([[1, 2],
@@ -320,7 +325,8 @@ def pad(operand: ArrayLike, padding_value: ArrayLike, padding_config: Sequence[t
     Args:
         operand: array.
         padding_value: scalar of operand's dtype.
-        padding_config: for each axis (low, high, interior): how many copies in front, behind and between elements; negative low and high cut off.
+        padding_config: for each axis (low, high, interior): how many copies in front, behind and
+          between elements; negative low and high cut off.
 
     Returns:
         Array of operand's dtype.
@@ -343,14 +349,17 @@ def reshape(
     Args:
         operand: array.
         new_sizes: sequence of ints.
-        dimensions: sequence of ints: the order in which operand's axes are read; None: their own order.
-        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
+        dimensions: sequence of ints: the order in which operand's axes are read; None: their own
+          order.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or
+          `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array of shape `new_sizes`.
 
     Raises:
-        TypeError: if the number of elements differs, a size is negative, or `dimensions` is not a permutation.
+        TypeError: if the number of elements differs, a size is negative, or `dimensions` is not a
+          permutation.
 
     >>> lax.reshape(jnp.arange(4), (2, 2))
     Array([[0, 1],

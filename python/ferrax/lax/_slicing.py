@@ -1,7 +1,7 @@
 """Static and dynamic slices.
 
-Invariant: negative indices of the dynamic functions count from the end (unless `allow_negative_indices` says no), and windows that would
-stick out are moved inside.
+Invariant: negative indices of the dynamic functions count from the end (unless
+`allow_negative_indices` says no), and windows that would stick out are moved inside.
 
     >>> lax.dynamic_slice(jnp.arange(5), (3,), (3,))
     Array([2, 3, 4], dtype=int32)
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 
 def slice(operand: ArrayLike, start_indices: Sequence[int], limit_indices: Sequence[int], strides: Sequence[int] | None = None) -> Array:
-    """operand[start:limit:stride] along every axis at once; the bounds are Python integers within the operand.
+    """operand[start:limit:stride] along every axis at once; the bounds are Python integers within
+    the operand.
 
     Args:
         operand: array.
@@ -39,7 +40,8 @@ def slice(operand: ArrayLike, start_indices: Sequence[int], limit_indices: Seque
         Array of operand's dtype and rank.
 
     Raises:
-        TypeError: for bounds outside the operand, strides that are not positive, and sequences of other lengths.
+        TypeError: for bounds outside the operand, strides that are not positive, and sequences of
+          other lengths.
 
     >>> lax.slice(jnp.arange(6), (1,), (6,), (2,))
     Array([1, 3, 5], dtype=int32)
@@ -152,11 +154,13 @@ def dynamic_slice(
     *,
     allow_negative_indices: bool | Sequence[bool] = True,
 ) -> Array:
-    """A window of `slice_sizes` of `operand` at `start_indices`, one scalar (may be traced) per axis; starts are clamped so that it is inside.
+    """A window of `slice_sizes` of `operand` at `start_indices`, one scalar (may be traced) per
+    axis; starts are clamped so that it is inside.
 
     Args:
         operand: array.
-        start_indices: sequence of integer scalars (traced ones too), or a vector, one for each axis.
+        start_indices: sequence of integer scalars (traced ones too), or a vector, one for each
+          axis.
         slice_sizes: sequence of ints.
         allow_negative_indices: bool, or one for each axis: negative indices count from the end.
 
@@ -232,12 +236,14 @@ def dynamic_index_in_dim(operand: Array | np.ndarray, index: ArrayLike, axis: in
 def dynamic_update_slice(
     operand: Array | np.ndarray, update: ArrayLike, start_indices: Array | Sequence[ArrayLike], *, allow_negative_indices: bool | Sequence[bool] = True
 ) -> Array:
-    """`operand` with the window at `start_indices` replaced by `update`, of the same dtype and rank; starts are clamped so that it is inside.
+    """`operand` with the window at `start_indices` replaced by `update`, of the same dtype and
+    rank; starts are clamped so that it is inside.
 
     Args:
         operand: array.
         update: array of operand's dtype and rank, not larger.
-        start_indices: sequence of integer scalars (traced ones too), or a vector, one for each axis.
+        start_indices: sequence of integer scalars (traced ones too), or a vector, one for each
+          axis.
         allow_negative_indices: bool, or one for each axis: negative indices count from the end.
 
     Returns:
@@ -289,7 +295,8 @@ _dynamic_update_index_in_dim_jit = _core.jit(_dynamic_update_index_in_dim, stati
 
 
 def dynamic_update_index_in_dim(operand: Array | np.ndarray, update: ArrayLike, index: ArrayLike, axis: int, *, allow_negative_indices: bool = True) -> Array:
-    """`operand` with the slice at `index` along `axis` replaced by `update`, with or without that axis.
+    """`operand` with the slice at `index` along `axis` replaced by `update`, with or without that
+    axis.
 
     Args:
         operand: array.

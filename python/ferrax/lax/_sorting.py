@@ -131,18 +131,22 @@ def _approx(operand, k, is_max_k, reduction_dimension, recall_target, reduction_
 def approx_max_k(
     operand: Array, k: int, reduction_dimension: int = -1, recall_target: float = 0.95, reduction_input_size_override: int = -1, aggregate_to_topk: bool = True
 ) -> tuple[Array, Array]:
-    """The k largest elements along `reduction_dimension` and their indices; ours are exact, so `recall_target` is always met.
+    """The k largest elements along `reduction_dimension` and their indices; ours are exact, so
+    `recall_target` is always met.
 
     Args:
         operand: array of floats.
         k: int, at most the size of the axis.
         reduction_dimension: int.
         recall_target: float: decides how many candidates there are.
-        reduction_input_size_override: int: the number of elements that the recall is of, where the operand is a part of them; negative: the size of the axis.
-        aggregate_to_topk: bool: k results; otherwise the candidates for them, in order: as many as the partial reduction of a TPU leaves.
+        reduction_input_size_override: int: the number of elements that the recall is of, where the
+          operand is a part of them; negative: the size of the axis.
+        aggregate_to_topk: bool: k results; otherwise the candidates for them, in order: as many as
+          the partial reduction of a TPU leaves.
 
     Returns:
-        (values, indices): two arrays of size k along the axis, or of as many as there are candidates, of operand's dtype and int32.
+        (values, indices): two arrays of size k along the axis, or of as many as there are
+        candidates, of operand's dtype and int32.
 
     Raises:
         ValueError: for other dtypes.
@@ -156,18 +160,22 @@ def approx_max_k(
 def approx_min_k(
     operand: Array, k: int, reduction_dimension: int = -1, recall_target: float = 0.95, reduction_input_size_override: int = -1, aggregate_to_topk: bool = True
 ) -> tuple[Array, Array]:
-    """The k smallest elements along `reduction_dimension` and their indices; ours are exact, so `recall_target` is always met.
+    """The k smallest elements along `reduction_dimension` and their indices; ours are exact, so
+    `recall_target` is always met.
 
     Args:
         operand: array of floats.
         k: int, at most the size of the axis.
         reduction_dimension: int.
         recall_target: float: decides how many candidates there are.
-        reduction_input_size_override: int: the number of elements that the recall is of, where the operand is a part of them; negative: the size of the axis.
-        aggregate_to_topk: bool: k results; otherwise the candidates for them, in order: as many as the partial reduction of a TPU leaves.
+        reduction_input_size_override: int: the number of elements that the recall is of, where the
+          operand is a part of them; negative: the size of the axis.
+        aggregate_to_topk: bool: k results; otherwise the candidates for them, in order: as many as
+          the partial reduction of a TPU leaves.
 
     Returns:
-        (values, indices): two arrays of size k along the axis, or of as many as there are candidates, of operand's dtype and int32.
+        (values, indices): two arrays of size k along the axis, or of as many as there are
+        candidates, of operand's dtype and int32.
 
     Raises:
         ValueError: for other dtypes.

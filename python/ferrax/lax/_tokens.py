@@ -3,7 +3,8 @@
     token = psend(x, "i", [(0, 1)])
     y = precv(token, x, "i", [(0, 1)])
 
-Invariant: a token is a pytree whose leaves are the values sent with it. It orders nothing: effects happen in the order of the program.
+Invariant: a token is a pytree whose leaves are the values sent with it. It orders nothing: effects
+happen in the order of the program.
 """
 
 from __future__ import annotations
@@ -23,7 +24,10 @@ __all__ = ["Token", "after_all", "create_token", "precv", "psend"]
 
 
 class Token:
-    """A record that something happened before. A pytree: it can be carried by loops, and passed to and returned by any function."""
+    """A record that something happened before.
+
+    A pytree: it can be carried by loops, and passed to and returned by any function.
+    """
 
     def __init__(self, buf=(), along=None):
         self.sent, self._along = buf, along
@@ -119,7 +123,8 @@ def precv(token: Any, out_shape: Any, axis_name: Hashable | Sequence[Hashable], 
 
     Raises:
         TypeError: `token` is not a token.
-        ValueError: nothing was sent with the token, it was sent along other pairs, or it is not like `out_shape`.
+        ValueError: nothing was sent with the token, it was sent along other pairs, or it is not
+          like `out_shape`.
 
     >>> def pass_on(x):
     ...     token = lax.psend(x, "i", [(0, 1), (1, 2)])

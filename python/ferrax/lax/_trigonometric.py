@@ -168,7 +168,8 @@ def cos(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Ar
 
     Args:
         x: array, float or complex.
-        accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
+        accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one
+          implementation, which is within 2 ulp.
 
     Returns:
         Array of x's shape and dtype.
@@ -187,7 +188,8 @@ def sin(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Ar
 
     Args:
         x: array, float or complex.
-        accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
+        accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one
+          implementation, which is within 2 ulp.
 
     Returns:
         Array of x's shape and dtype.
@@ -206,7 +208,8 @@ def tan(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Ar
 
     Args:
         x: array, float or complex.
-        accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
+        accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one
+          implementation, which is within 2 ulp.
 
     Returns:
         Array of x's shape and dtype.
@@ -225,7 +228,8 @@ def tanh(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> A
 
     Args:
         x: array, float or complex.
-        accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
+        accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one
+          implementation, which is within 2 ulp.
 
     Returns:
         Array of x's shape and dtype.
@@ -243,7 +247,8 @@ def atan2(x: ArrayLike, y: ArrayLike) -> Array:
     """Angle of the point (y, x), that is arctan(x / y) in the right quadrant.
 
     Args:
-        x, y: arrays of one dtype, float or complex, and of one rank, where sizes of 1 broadcast; or scalars.
+        x, y: arrays of one dtype, float or complex, and of one rank, where sizes of 1 broadcast; or
+          scalars.
 
     Returns:
         Array of the broadcast shape and of their dtype.

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
 
 def check_positive(error, name, **lists):
-    """Raises `error` for an entry that is not positive; parameters of primitives are sizes and cannot be negative."""
+    """Raises `error` for an entry that is not positive; parameters of primitives are sizes and
+    cannot be negative.
+    """
     for what, values in lists.items():
         if any(v <= 0 for v in values):
             raise error(f"{name} {what} must have every element be strictly positive, got {values}.")
@@ -41,7 +43,9 @@ def check_dilations(*dilations):
 
 
 def check_lengths(error, template, expected, **lists):
-    """Raises `error` for a list that has not one entry for each of `expected`; the template may name all that differs."""
+    """Raises `error` for a list that has not one entry for each of `expected`; the template may
+    name all that differs.
+    """
     for what, values in lists.items():
         if len(values) != len(expected):
             raise error(template.format(what=what, values=values, expected=expected, n=len(expected), k=len(values)))
@@ -50,7 +54,8 @@ def check_lengths(error, template, expected, **lists):
 def padtype_to_pads(
     in_shape: Sequence[int] | np.ndarray, window_shape: Sequence[int] | np.ndarray, window_strides: Sequence[int] | np.ndarray, padding: Any
 ) -> list[tuple[int, int]]:
-    """The (low, high) padding along each axis for "VALID", "SAME" or "SAME_LOWER" and windows over `in_shape`.
+    """The (low, high) padding along each axis for "VALID", "SAME" or "SAME_LOWER" and windows over
+    `in_shape`.
 
     Args:
         in_shape: sequence of ints.
@@ -169,8 +174,10 @@ def reduce_window(
         Array, or a pytree of arrays, with an element for each window.
 
     Raises:
-        ValueError: if operands differ in structure from the initial values or in shape from one another.
-        TypeError: for sums of booleans, initial values that are not scalars, and sizes that are not positive.
+        ValueError: if operands differ in structure from the initial values or in shape from one
+          another.
+        TypeError: for sums of booleans, initial values that are not scalars, and sizes that are not
+          positive.
 
     >>> lax.reduce_window(jnp.arange(4.0), 0.0, lax.add, (2,))
     Array([1., 3., 5.], dtype=float32)

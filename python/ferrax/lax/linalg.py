@@ -1,7 +1,8 @@
-"""Decompositions and structured systems: the primitives of linear algebra, on the matrices that the last two axes are.
+"""Decompositions and structured systems: the primitives of linear algebra, on the matrices that the
+last two axes are.
 
-Invariant: each function binds one primitive; leading axes are a batch. Operands are float32, float64, complex64 or complex128: narrower floats raise
-NotImplementedError, other dtypes TypeError.
+Invariant: each function binds one primitive; leading axes are a batch. Operands are float32,
+float64, complex64 or complex128: narrower floats raise NotImplementedError, other dtypes TypeError.
 
     >>> lax.linalg.cholesky(jnp.array([[4.0, 2.0], [2.0, 5.0]]))
     Array([[2., 0.],
@@ -96,7 +97,10 @@ def _symmetrized(x):
 
 
 def _checked(name, x):
-    """x as an array. Raises ValueError for less than two axes and for matrices that are not square."""
+    """x as an array.
+
+    Raises ValueError for less than two axes and for matrices that are not square.
+    """
     x = _core.asarray(x)
     if x.ndim < 2:
         raise TypeError(f"Input 0 to {name} must have rank at least 2, but got shape={tuple(x.shape)}")
@@ -138,7 +142,8 @@ def cholesky(x: Array, *, symmetrize_input: bool = True) -> Array:
 
 
 def cholesky_update(r_matrix: ArrayLike, w_vector: ArrayLike) -> Array:
-    """The upper factor of ``r.T @ r + outer(w, w)``, given the upper factor r (n, n) and w (n,), in O(n^2).
+    """The upper factor of ``r.T @ r + outer(w, w)``, given the upper factor r (n, n) and w (n,), in
+    O(n^2).
 
     Golub and Van Loan, Matrix Computations, 6.5.4.
 
@@ -173,9 +178,11 @@ def eig(
 
     Args:
         x: shape (..., n, n).
-        compute_left_eigenvectors: whether to compute vl: ``vl.T.conj() @ x == diag(w) @ vl.T.conj()``.
+        compute_left_eigenvectors: whether to compute vl: ``vl.T.conj() @ x == diag(w) @
+          vl.T.conj()``.
         compute_right_eigenvectors: whether to compute vr: ``x @ vr == vr @ diag(w)``.
-        enable_eigvec_derivs: without effect: eigenvectors of distinct eigenvalues have derivatives, each orthogonal to its vector.
+        enable_eigvec_derivs: without effect: eigenvectors of distinct eigenvalues have derivatives,
+          each orthogonal to its vector.
         implementation, use_magma: without effect: one algorithm serves.
 
     Returns:
@@ -245,7 +252,8 @@ def hessenberg(a: ArrayLike) -> tuple[Array, Array]:
       a: shape (..., n, n).
 
     Returns:
-      [packed, taus]: h in the upper triangle and first subdiagonal of `packed`, the reflections that make q below it.
+      [packed, taus]: h in the upper triangle and first subdiagonal of `packed`, the reflections
+      that make q below it.
 
     Raises:
       ValueError: the matrices are not square.
@@ -259,7 +267,8 @@ def hessenberg(a: ArrayLike) -> tuple[Array, Array]:
 
 
 def householder_product(a: ArrayLike, taus: ArrayLike) -> Array:
-    """The first n columns of the product of the reflections ``1 - taus[k] v v'``, whose v are stored below the diagonal of a, with 1 on the diagonal.
+    """The first n columns of the product of the reflections ``1 - taus[k] v v'``, whose v are
+    stored below the diagonal of a, with 1 on the diagonal.
 
     Args:
       a: shape (..., m, n), m >= n.
@@ -287,7 +296,8 @@ def lu(x: ArrayLike) -> tuple[Array, Array, Array]:
       x: shape (..., m, n).
 
     Returns:
-      [lu, pivots, permutation]: u in the upper triangle of `lu` and l, whose diagonal is 1, below; row k was exchanged with row pivots[k].
+      [lu, pivots, permutation]: u in the upper triangle of `lu` and l, whose diagonal is 1, below;
+      row k was exchanged with row pivots[k].
 
     Golub and Van Loan, Matrix Computations, 3.4.
 
@@ -299,7 +309,8 @@ def lu(x: ArrayLike) -> tuple[Array, Array, Array]:
 
 
 def lu_pivots_to_permutation(pivots: ArrayLike, permutation_size: int) -> Array:
-    """The origin of each row after row k was exchanged with row ``pivots[k]`` for each k in turn; int32.
+    """The origin of each row after row k was exchanged with row ``pivots[k]`` for each k in turn;
+    int32.
 
     Args:
         pivots: integers, shape (..., k).
@@ -318,7 +329,8 @@ def lu_pivots_to_permutation(pivots: ArrayLike, permutation_size: int) -> Array:
 
 
 def ormqr(a: ArrayLike, taus: ArrayLike, c: ArrayLike, *, left: bool = True, transpose: bool = False) -> Array:
-    """``q @ c``, or ``c @ q``, for the product q of the reflections in a and taus, which is not formed.
+    """``q @ c``, or ``c @ q``, for the product q of the reflections in a and taus, which is not
+    formed.
 
     Args:
         a: shape (..., m, k), as `householder_product` takes it.
@@ -355,7 +367,8 @@ def qr(
 
 
 def qr(x: ArrayLike, *, pivoting: bool = False, full_matrices: bool = True, use_magma: bool | None = None) -> tuple[Array, Array] | tuple[Array, Array, Array]:
-    """``x == q @ r`` with orthonormal columns of q and upper triangular r; with pivoting ``x[:, order] == q @ r``.
+    """``x == q @ r`` with orthonormal columns of q and upper triangular r; with pivoting ``x[:,
+    order] == q @ r``.
 
     Golub and Van Loan, Matrix Computations, 5.2 and 5.4.
 
@@ -378,7 +391,8 @@ def qr(x: ArrayLike, *, pivoting: bool = False, full_matrices: bool = True, use_
 def schur(
     x: ArrayLike, *, compute_schur_vectors: bool = True, sort_eig_vals: bool = False, select_callable: Callable[..., Any] | None = None
 ) -> tuple[Array, Array]:
-    """``x == z @ t @ z.T.conj()`` with unitary z; t is triangular, of a real x but for blocks of two rows with conjugate eigenvalues.
+    """``x == z @ t @ z.T.conj()`` with unitary z; t is triangular, of a real x but for blocks of
+    two rows with conjugate eigenvalues.
 
     Golub and Van Loan, Matrix Computations, 7.5.
 
@@ -430,7 +444,8 @@ def svd(
 
     Args:
         x: shape (..., m, n).
-        full_matrices: u of shape (..., m, m) and vt of (..., n, n); else of min(m, n) columns and rows.
+        full_matrices: u of shape (..., m, m) and vt of (..., n, n); else of min(m, n) columns and
+          rows.
         compute_uv: whether to compute vectors.
         subset_by_index: (first, end): only these, by descending value.
         algorithm: without effect: one algorithm serves.
@@ -478,7 +493,9 @@ def symmetric_product(a_matrix: ArrayLike, c_matrix: ArrayLike, *, alpha: float 
 
 
 def _no_narrower(a, b):
-    """Two operands, and a function that converts a result back: floats narrower than single precision are computed in single precision and rounded once."""
+    """Two operands, and a function that converts a result back: floats narrower than single
+    precision are computed in single precision and rounded once.
+    """
     if a.dtype != b.dtype or a.dtype.itemsize >= 4 or not is_inexact(a.dtype):
         return a, b, lambda x: x
     dtype = a.dtype
@@ -543,7 +560,8 @@ def tridiagonal(a: ArrayLike, *, lower: bool = True) -> tuple[Array, Array, Arra
       lower: which triangle.
 
     Returns:
-      [packed, d, e, taus]: the diagonals of t, and the reflections that make q, packed beyond the diagonal next to the main one.
+      [packed, d, e, taus]: the diagonals of t, and the reflections that make q, packed beyond the
+      diagonal next to the main one.
 
     Raises:
       ValueError: the matrices are not square.
@@ -568,7 +586,8 @@ def tridiagonal_solve(dl: Array, d: Array, du: Array, b: Array, *, perturb_singu
       d: the diagonal.
       du: above it; its last element is not read.
       b: shape (..., n, k).
-      perturb_singular: without effect: rows are exchanged, so that a pivot is zero for singular matrices alone.
+      perturb_singular: without effect: rows are exchanged, so that a pivot is zero for singular
+        matrices alone.
 
     Returns:
       an array like b.
@@ -588,9 +607,11 @@ def tridiagonal_solve(dl: Array, d: Array, du: Array, b: Array, *, perturb_singu
 def qdwh(
     x: ArrayLike, *, is_hermitian: bool = False, max_iterations: int | None = None, eps: float | None = None, dynamic_shape: tuple[int, int] | None = None
 ) -> tuple[Array, Array, Array, Array]:
-    """The polar decomposition ``x == u @ h``, u with orthonormal columns and h Hermitian and positive semidefinite.
+    """The polar decomposition ``x == u @ h``, u with orthonormal columns and h Hermitian and
+    positive semidefinite.
 
-    By singular values: Higham, Functions of Matrices (2008), 8.1; the options of an iteration have no effect.
+    By singular values: Higham, Functions of Matrices (2008), 8.1; the options of an iteration have
+    no effect.
 
     Args:
         x: a matrix (m, n), m >= n.
