@@ -65,10 +65,12 @@ def diff(a: ArrayLike, n: int = 1, axis: int = -1, prepend: ArrayLike | None = N
         a: array of numbers or bool, of rank 1 or more.
         n: int: how often to take differences; 0: a itself.
         axis: int.
-        prepend, append: values to join at the front and at the end first, scalars or arrays that fit along `axis`; None: nothing.
+        prepend, append: values to join at the front and at the end first, scalars or arrays that
+          fit along `axis`; None: nothing.
 
     Returns:
-        Array of a's shape with the size along `axis` less n, of the promoted dtype; bool stays (whether neighbours differ).
+        Array of a's shape with the size along `axis` less n, of the promoted dtype; bool stays
+        (whether neighbours differ).
 
     Raises:
         ValueError: for a negative n or a scalar.
@@ -105,7 +107,8 @@ def ediff1d(ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike
 
     Args:
         ary: array of numbers, not bool; flattened first.
-        to_end, to_begin: values to join at the end and at the front, cast to ary's dtype; None: nothing.
+        to_end, to_begin: values to join at the end and at the front, cast to ary's dtype; None:
+          nothing.
 
     Returns:
         Vector of ary's dtype.
@@ -118,7 +121,9 @@ def ediff1d(ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike
 
 
 def _gradient_along(a, h, axis):
-    """Second-order central differences, first-order ones at the ends; h: a scalar or the coordinates, of a's dtype, or None for 1."""
+    """Second-order central differences, first-order ones at the ends; h: a scalar or the
+    coordinates, of a's dtype, or None for 1.
+    """
     n = a.shape[axis]
     part = lambda x, lo, hi: slice_in_dim(x, lo, hi, axis=axis)
     first = bind("sub", part(a, 1, 2), part(a, 0, 1))
@@ -161,7 +166,8 @@ def gradient(f: ArrayLike, *varargs: ArrayLike, axis: int | Sequence[int] | None
 
     Args:
         f: array of numbers.
-        *varargs: the spacing: one scalar for all axes, or for each axis a scalar or the vector of coordinates; none: 1.
+        *varargs: the spacing: one scalar for all axes, or for each axis a scalar or the vector of
+          coordinates; none: 1.
         axis: int, tuple of ints or None (all).
         edge_order: not supported; must be None.
 
@@ -284,14 +290,17 @@ def interp(
         x: array of real coordinates.
         xp: vector of coordinates, increasing.
         fp: vector of values, real or complex, of xp's size.
-        left, right: values below and above xp; None: the first and last of fp; "extrapolate": a straight line.
-        period: scalar: the period of the coordinates, which are taken modulo it; None: not periodic.
+        left, right: values below and above xp; None: the first and last of fp; "extrapolate": a
+          straight line.
+        period: scalar: the period of the coordinates, which are taken modulo it; None: not
+          periodic.
 
     Returns:
         Array of x's shape, of the promoted dtype made float.
 
     Raises:
-        ValueError: xp and fp are not vectors of one size, x is complex, or `left` or `right` is another string.
+        ValueError: xp and fp are not vectors of one size, x is complex, or `left` or `right` is
+          another string.
 
     >>> jnp.interp(1.5, jnp.array([1.0, 2.0]), jnp.array([10.0, 20.0]))
     Array(15., dtype=float32)
@@ -333,7 +342,8 @@ def _unwrap(p, discont, axis, period):
 
 
 def unwrap(p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, period: ArrayLike = 2 * np.pi) -> Array:
-    """p with jumps of more than max(discont, period / 2) along an axis replaced by their complement to the period.
+    """p with jumps of more than max(discont, period / 2) along an axis replaced by their complement
+    to the period.
 
     Args:
         p: array of real numbers, angles in radians by default.

@@ -56,7 +56,8 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
     """The polynomial with coefficients p at x, by Horner's rule.
 
     Args:
-        p: coefficients, the highest power first: an array of rank 1 or more whose first axis is the powers.
+        p: coefficients, the highest power first: an array of rank 1 or more whose first axis is the
+          powers.
         x: array of numbers.
         unroll: coefficients per step of the loop.
 
@@ -136,7 +137,8 @@ def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -
 
     Args:
         a1, a2: vectors of coefficients, the highest power first.
-        trim_leading_zeros: bool: drop leading zeros first, as numpy does; the values must then be known.
+        trim_leading_zeros: bool: drop leading zeros first, as numpy does; the values must then be
+          known.
 
     Returns:
         Vector of the promoted dtype made float.
@@ -279,7 +281,8 @@ def _poly(seq):
 
 
 def poly(seq_of_zeros: ArrayLike) -> Array:
-    """The coefficients of the polynomial with these zeros, or of a square matrix's characteristic polynomial.
+    """The coefficients of the polynomial with these zeros, or of a square matrix's characteristic
+    polynomial.
 
     Args:
         seq_of_zeros: vector, or a square matrix.
@@ -384,10 +387,12 @@ def polyfit(
         x: vector of coordinates.
         y: vector, or a matrix with a column for each fit.
         deg: int: the degree.
-        rcond: singular values below this times the largest count as 0; None: x.size times the precision.
+        rcond: singular values below this times the largest count as 0; None: x.size times the
+          precision.
         full: bool: also return residuals, rank, singular values and rcond.
         w: vector: weights of the differences; None: 1.
-        cov: bool: also return the covariance of the coefficients, scaled by the residuals; "unscaled": not scaled.
+        cov: bool: also return the covariance of the coefficients, scaled by the residuals;
+          "unscaled": not scaled.
 
     Returns:
         Array of deg + 1 coefficients, the highest power first; a tuple with `full` or `cov`.

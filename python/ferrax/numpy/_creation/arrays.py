@@ -1,6 +1,7 @@
 """Arrays from existing data: Python values, arrays of other libraries, bytes, files.
 
-Invariant: 64-bit dtypes become 32-bit ones unless x64 is on; Python numbers alone make weakly typed arrays, lists of them do not.
+Invariant: 64-bit dtypes become 32-bit ones unless x64 is on; Python numbers alone make weakly typed
+arrays, lists of them do not.
 
     >>> jnp.array([1, 2.5])
     Array([1. , 2.5], dtype=float32)
@@ -58,7 +59,9 @@ def _check_integers(x, dtype):
 
 
 def _beyond_doubles(x):
-    """Whether nested lists contain integers that float64, in which numpy joins unlike ones, may round."""
+    """Whether nested lists contain integers that float64, in which numpy joins unlike ones, may
+    round.
+    """
     for v in _leaves(x):
         integers = isinstance(v, int) or (isinstance(v, (np.ndarray, np.generic)) and v.dtype.kind in "iu" and v.dtype.itemsize == 8)
         if integers and np.size(v) and max(abs(int(np.max(v))), abs(int(np.min(v)))) > 1 << 53:
@@ -103,7 +106,8 @@ def array(
         order: "K", "C", "A" or None, without effect: arrays are row-major.
         ndmin: int: leading axes of size 1 are added up to this rank.
         device: where the result lives: a device or a sharding; None: the default device.
-        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or
+          `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array of the values' shape.
@@ -169,7 +173,9 @@ def _made(name, object, dtype=None, copy=True, order="K", ndmin=0, device=None):
 
 
 def _placed(out, device):
-    """A new array, placed on the requested device or with the requested sharding; without a request, on the mesh in use."""
+    """A new array, placed on the requested device or with the requested sharding; without a
+    request, on the mesh in use.
+    """
     if device is not None:
         return placed(out, device)
     place = place_in_use()
@@ -179,7 +185,9 @@ def _placed(out, device):
 
 
 def _check_range(value, dtype):
-    """Raises numpy's ValueError or OverflowError for a Python float that is nan or beyond an integer dtype."""
+    """Raises numpy's ValueError or OverflowError for a Python float that is nan or beyond an
+    integer dtype.
+    """
     if isinstance(value, float) and is_integer(dtype) and not iinfo(dtype).min - 1 < value < iinfo(dtype).max + 1:
         np.asarray(float(value), dtype)
 
@@ -229,7 +237,9 @@ def _from_sequence(values, dtype):
 
 
 def _promoted(values, dtype):
-    """The dtype of nested lists to which numpy gives `dtype`: Python numbers are weak when combined with scalars of a dtype."""
+    """The dtype of nested lists to which numpy gives `dtype`: Python numbers are weak when combined
+    with scalars of a dtype.
+    """
     kinds = {getattr(v, "dtype", type(v)): v for v in _leaves(values)}
     if not any(isinstance(v, (np.ndarray, np.generic)) for v in kinds.values()):
         return canonicalize_dtype(dtype)
@@ -259,15 +269,18 @@ def asarray(
         a: number, array, nested lists of those, or anything with __array__.
         dtype: dtype of the result; None: that of the values, promoted.
         order: "K", "C", "A" or None, without effect: arrays are row-major.
-        copy: True to copy, False to refuse memory of the host that has to be copied to a device, None to copy where needed.
+        copy: True to copy, False to refuse memory of the host that has to be copied to a device,
+          None to copy where needed.
         device: where the result lives: a device or a sharding; None: the default device.
-        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or
+          `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array of the values' shape.
 
     Raises:
-        ValueError: if copy is False, and the memory of a buffer would have to be copied to another device.
+        ValueError: if copy is False, and the memory of a buffer would have to be copied to another
+          device.
         NotImplementedError: for another order.
 
     >>> jnp.asarray([1.0, 2.0])
@@ -320,7 +333,9 @@ def copy(a: ArrayLike, order: str | None = None) -> Array:
 
 
 def astype(x: ArrayLike, dtype: DTypeLike | None, /, *, copy: bool = False, device: Device | Sharding | None = None) -> Array:
-    """x converted to `dtype`. Complex to real drops the imaginary part; keys are returned unchanged.
+    """x converted to `dtype`.
+
+    Complex to real drops the imaginary part; keys are returned unchanged.
 
     Args:
         x: array.
@@ -359,7 +374,10 @@ def astype(x: ArrayLike, dtype: DTypeLike | None, /, *, copy: bool = False, devi
 
 
 def _real_if_needed(value, dtype):
-    """The number itself. Raises TypeError, as Python does, for a complex one where the dtype is real."""
+    """The number itself.
+
+    Raises TypeError, as Python does, for a complex one where the dtype is real.
+    """
     if isinstance(value, complex) and not is_complex(dtype) and not is_bool(dtype):
         return int(value) if is_integer(dtype) else float(value)
     return value
@@ -452,12 +470,14 @@ def fromiter(*args: Any, **kwargs: Any) -> NoReturn:
 
 
 def from_dlpack(x: Any, /, *, device: Device | Sharding | None = None, copy: bool | None = None) -> Array:
-    """An array sharing memory with any object that offers __dlpack__; a copy where it cannot be shared or `copy` is set.
+    """An array sharing memory with any object that offers __dlpack__; a copy where it cannot be
+    shared or `copy` is set.
 
     Args:
         x: object with __dlpack__ and __dlpack_device__.
         device: where the result lives: a device or a sharding; None: the default device.
-        copy: True to copy, False to raise an error if a copy is needed, None to copy only if memory cannot be shared.
+        copy: True to copy, False to raise an error if a copy is needed, None to copy only if memory
+          cannot be shared.
 
     Returns:
         Array of x's shape and dtype; 64-bit numbers become 32-bit ones unless x64 is enabled.

@@ -1,6 +1,7 @@
 """Arrays from a shape or from one value: zeros, ones, full, and those like another array.
 
-Invariant: 64-bit dtypes become 32-bit ones unless x64 is on; an array like another one has its dtype and, unless a dtype is given, its weak type.
+Invariant: 64-bit dtypes become 32-bit ones unless x64 is on; an array like another one has its
+dtype and, unless a dtype is given, its weak type.
 
     >>> jnp.full((2,), 7.0)
     Array([7., 7.], dtype=float32, weak_type=True)
@@ -30,7 +31,10 @@ if TYPE_CHECKING:
 
 
 def _uniform(value, shape, dtype, device):
-    """The number `value` in every element of `shape`: in each word of keys. Arrays of float0 are NumPy's."""
+    """The number `value` in every element of `shape`: in each word of keys.
+
+    Arrays of float0 are NumPy's.
+    """
     if is_key(dtype):
         return _keys(value, shape, dtype, device)
     return np.zeros(shape, float0) if dtype == float0 else _filled(constant(value, dtype), shape, device)
@@ -66,7 +70,8 @@ def zeros(
         shape: int or sequence of ints.
         dtype: dtype of the result; None: the default float.
         device: where the result lives: a device or a sharding; None: the default device.
-        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or
+          `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array of `shape` and `dtype`.
@@ -97,7 +102,8 @@ def ones(
         shape: int or sequence of ints.
         dtype: dtype of the result; None: the default float.
         device: where the result lives: a device or a sharding; None: the default device.
-        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or
+          `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array of `shape` and `dtype`.
@@ -127,7 +133,8 @@ def empty(
         shape: int or sequence of ints.
         dtype: dtype of the result; None: the default float.
         device: where the result lives: a device or a sharding; None: the default device.
-        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or
+          `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array of `shape` and `dtype`.
@@ -159,7 +166,8 @@ def full(
         fill_value: scalar, or an array that broadcasts to `shape`.
         dtype: dtype of the result; None: that of fill_value.
         device: where the result lives: a device or a sharding; None: the default device.
-        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or
+          `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array of `shape` and `dtype`.
@@ -203,7 +211,9 @@ def _keys(word, shape, dtype, device):
 
 
 def _filled_like(a, value, dtype, shape, weak, device):
-    """`value` spread over a shape like a's: a number, for an array of `dtype`, weakly typed or not."""
+    """`value` spread over a shape like a's: a number, for an array of `dtype`, weakly typed or
+    not.
+    """
     if is_key(dtype):
         return _keys(value, shape, dtype, device)
     if dtype == float0:
@@ -246,7 +256,8 @@ def zeros_like(
         dtype: dtype of the result; None: a's.
         shape: int or sequence of ints; None: a's.
         device: where the result lives: a device or a sharding; None: the default device.
-        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or
+          `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array of `shape` and `dtype`.
@@ -275,7 +286,8 @@ def ones_like(
         dtype: dtype of the result; None: a's.
         shape: int or sequence of ints; None: a's.
         device: where the result lives: a device or a sharding; None: the default device.
-        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or
+          `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array of `shape` and `dtype`.
@@ -327,7 +339,8 @@ def full_like(
         dtype: dtype of the result; None: a's.
         shape: int or sequence of ints; None: a's.
         device: where the result lives: a device or a sharding; None: the default device.
-        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or
+          `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array of `shape` and `dtype`.

@@ -1,6 +1,8 @@
-"""Grids of coordinates: meshgrid, indices, and the objects that are indexed to make them: mgrid, ogrid, r_, c_, s_, index_exp.
+"""Grids of coordinates: meshgrid, indices, and the objects that are indexed to make them: mgrid,
+ogrid, r_, c_, s_, index_exp.
 
-Invariant: sizes are known when traced; a slice with a complex step counts points instead of stepping.
+Invariant: sizes are known when traced; a slice with a complex step counts points instead of
+stepping.
 
     >>> jnp.r_[0:3, 7]
     Array([0, 1, 2, 7], dtype=int32)
@@ -123,7 +125,9 @@ def _range(s):
 
 
 class _Grid:
-    """Coordinates of a grid given by slices: full arrays stacked, or one vector for each axis if `sparse`."""
+    """Coordinates of a grid given by slices: full arrays stacked, or one vector for each axis if
+    `sparse`.
+    """
 
     __slots__ = ("name", "sparse")
 

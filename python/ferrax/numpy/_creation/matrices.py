@@ -1,6 +1,7 @@
 """Matrices made: eye, tri, tril, triu, diagonals, vander.
 
-Invariant: `k` counts diagonals from the main one, upwards; but for `eye` and `tri` it is known when traced.
+Invariant: `k` counts diagonals from the main one, upwards; but for `eye` and `tri` it is known when
+traced.
 
     >>> jnp.triu(jnp.ones((2, 2)))
     Array([[1., 1.],

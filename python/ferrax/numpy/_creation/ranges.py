@@ -55,12 +55,14 @@ def arange(
     """start, start + step, ... up to stop, which is not included.
 
     Args:
-        start: the first number; if it is the only argument, it is `stop` and the numbers start at 0.
+        start: the first number; if it is the only argument, it is `stop` and the numbers start
+          at 0.
         stop: the end; None: `start` is.
         step: the distance; None: 1.
         dtype: dtype of the result; None: the one that the arguments promote to.
         device: where the result lives: a device or a sharding; None: the default device.
-        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or
+          `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Vector of ceil((stop - start) / step) numbers.

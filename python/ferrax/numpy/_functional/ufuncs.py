@@ -44,7 +44,8 @@ if TYPE_CHECKING:
 class ufunc:
     """A function of `nin` scalars that applies to arrays, elementwise.
 
-    identity: the starting value of reductions; None if there is none. Made by `frompyfunc`, or one of `jnp.add` and others.
+    identity: the starting value of reductions; None if there is none. Made by `frompyfunc`, or one
+    of `jnp.add` and others.
     """
 
     def __init__(
@@ -140,7 +141,9 @@ class ufunc:
         initial: ArrayLike | None = None,
         where: ArrayLike | None = None,
     ) -> Array:
-        """The function folded over `axis` (None: all), from the left. where: the elements to include; requires `initial` or an identity."""
+        """The function folded over `axis` (None: all), from the left. where: the elements to
+        include; requires `initial` or an identity.
+        """
         self._binary("reduce")
         if out is not None:
             raise NotImplementedError(f"out argument of {self.__name__}.reduce()")
@@ -244,7 +247,10 @@ class ufunc:
 
     @api_boundary
     def at(self, a: ArrayLike, indices: Any, b: ArrayLike | None = None, /, *, inplace: bool = True) -> Array:
-        """a with a[indices] replaced by the function of it (and of b), once for each mention. `inplace` must be False."""
+        """a with a[indices] replaced by the function of it (and of b), once for each mention.
+
+        `inplace` must be False.
+        """
         if inplace:
             raise NotImplementedError(
                 "Because JAX arrays are immutable, jnp.ufunc.at() cannot operate inplace like\nnp.ufunc.at(). Instead, you can pass inplace=False and capture the result; e.g.\n"
@@ -287,7 +293,9 @@ class ufunc:
 
     @api_boundary
     def reduceat(self, a: ArrayLike, indices: Any, axis: int = 0, dtype: DTypeLike | None = None, out: None = None) -> Array:
-        """Folds of a[indices[i]:indices[i + 1]] along `axis` for every i; the last runs to the end."""
+        """Folds of a[indices[i]:indices[i + 1]] along `axis` for every i; the last runs to the
+        end.
+        """
         self._binary("reduceat")
         if out is not None:
             raise NotImplementedError(f"out argument of {self.__name__}.reduceat()")

@@ -1,7 +1,8 @@
 """Indexing in general: `x[idx]` and `x.at[idx]`.
 
-Invariant: an index is parsed once into entries (`numpy._indexing.entries`). Static entries become slice, squeeze, rev and broadcast_in_dim, single
-dynamic integers a dynamic_slice, and all others one gather or scatter.
+Invariant: an index is parsed once into entries (`numpy._indexing.entries`). Static entries become
+slice, squeeze, rev and broadcast_in_dim, single dynamic integers a dynamic_slice, and all others
+one gather or scatter.
 
     x[1:, None, ::-1]     slice, rev, broadcast_in_dim
     x[i]                  dynamic_slice, squeeze
@@ -68,7 +69,9 @@ def _int32(i):
 
 
 def _static_int(i, n, wrap=True):
-    """A static index counted from the front of an axis of n; a negative one that does not `wrap` is out of bounds, wherever it is counted from."""
+    """A static index counted from the front of an axis of n; a negative one that does not `wrap` is
+    out of bounds, wherever it is counted from.
+    """
     return i + n if i < 0 and wrap else i
 
 
@@ -111,7 +114,9 @@ def _static(x, entries, wrap):
 
 
 def _arrange(x, entries, reversed_, dropped):
-    """The result of a read with reversed axes, without the axes of integers, and with an axis of size 1 for each None of the index."""
+    """The result of a read with reversed axes, without the axes of integers, and with an axis of
+    size 1 for each None of the index.
+    """
     if reversed_:
         x = bind("rev", x, dimensions=tuple(reversed_))
     if dropped:
@@ -135,7 +140,9 @@ def _lone(entries):
 
 
 def _dynamic(x, entries, wrap):
-    """Lone integers, some known only when the program runs, and slices of step 1 or -1: one dynamic_slice."""
+    """Lone integers, some known only when the program runs, and slices of step 1 or -1: one
+    dynamic_slice.
+    """
     starts, sizes, dropped, reversed_ = [], [], [], []
     for e in entries:
         if e.kind == "new":
@@ -169,7 +176,9 @@ def _dynamic_starts(shape, starts, wrap):
 
 
 class Plan(NamedTuple):
-    """Operands of gather and scatter: index vectors, sizes, axes, and the conversion from the window axes to those of the result."""
+    """Operands of gather and scatter: index vectors, sizes, axes, and the conversion from the
+    window axes to those of the result.
+    """
 
     indices: object
     slice_sizes: tuple
@@ -183,7 +192,9 @@ class Plan(NamedTuple):
 
 
 def plan(x_shape, entries, wrap=True):
-    """The `Plan` of an index on an operand of `x_shape`; negative integers count from the end if they `wrap`."""
+    """The `Plan` of an index on an operand of `x_shape`; negative integers count from the end if
+    they `wrap`.
+    """
     group = [e for e in entries if e.kind == "array"]
     advanced = bool(group)
     if advanced:
@@ -308,9 +319,12 @@ def _expand(x, axes):
 def getitem(x, index, indices_are_sorted=False, unique_indices=False, mode=None, fill_value=None, wrap=True):
     """x[index].
 
-    index: integers, slices, None, Ellipsis, integer and boolean arrays (and lists of them), or a tuple of those. A traced boolean array
-    raises NonConcreteBooleanIndexError. mode: what out of bounds means, by default the nearest element; "fill" gives `fill_value` (nan
-    or the extreme of the dtype if None). wrap: whether negative integers count from the end, or are out of bounds. Raises IndexError for too many indices, TypeError for what cannot be an index.
+    index: integers, slices, None, Ellipsis, integer and boolean arrays (and lists of them), or a
+    tuple of those. A traced boolean array
+    raises NonConcreteBooleanIndexError. mode: what out of bounds means, by default the nearest
+    element; "fill" gives `fill_value` (nan or the extreme of the dtype if None). wrap: whether
+    negative integers count from the end, or are out of bounds. Raises IndexError for too many
+    indices, TypeError for what cannot be an index.
     """
     if fill_value is not None and np.ndim(fill_value):
         raise ValueError("fill_value argument to indexed get() must be a scalar")
@@ -352,7 +366,9 @@ def getitem(x, index, indices_are_sorted=False, unique_indices=False, mode=None,
 
 
 def _mask_in(index):
-    """The position of an index's only traced mask; None if there is none, or if it is not allowed there."""
+    """The position of an index's only traced mask; None if there is none, or if it is not allowed
+    there.
+    """
     return traced_mask(index if isinstance(index, tuple) else (index,))
 
 
@@ -436,7 +452,9 @@ def _warn_of_lossy_update(value, dtype):
 
 
 def _as_value(y, dtype):
-    """The value to write, as an array, or as a scalar of the dtype, which is a literal in programs."""
+    """The value to write, as an array, or as a scalar of the dtype, which is a literal in
+    programs.
+    """
     if type(y) is int and not -(2**31) <= y < 2**31:
         return _core.asarray(y, dtype)  # read at x's dtype, or refused
     if isinstance(y, (bool, int, float)) or (isinstance(y, complex) and is_complex(dtype)):
@@ -484,9 +502,11 @@ class IndexUpdateHelper:
 class IndexUpdateRef:
     """`x.at[index]`: the update functions.
 
-    Each takes indices_are_sorted and unique_indices (promises about the index) and mode: "drop" (the default: updates out of bounds are
-    dropped), "clip", "promise_in_bounds"; wrap_negative_indices: whether negative integers count from the end, or are out of bounds; `get` also "fill" with a fill_value. Values are broadcast to the indexed shape and converted to
-    x's dtype.
+    Each takes indices_are_sorted and unique_indices (promises about the index) and mode: "drop"
+    (the default: updates out of bounds are dropped), "clip", "promise_in_bounds";
+    wrap_negative_indices: whether negative integers count from the end, or are out of bounds; `get`
+    also "fill" with a fill_value. Values are broadcast to the indexed shape and converted to x's
+    dtype.
 
         x.at[idx].add(1.0)
     """
@@ -652,7 +672,9 @@ class IndexUpdateRef:
         out_sharding: NamedSharding | PartitionSpec | None = None,
         wrap_negative_indices: bool = True,
     ) -> Array:
-        """x with x[index] = func(x[index]) for an elementwise `func`; for a repeated index func is applied once for each mention."""
+        """x with x[index] = func(x[index]) for an elementwise `func`; for a repeated index func is
+        applied once for each mention.
+        """
         if out_sharding is not None:
             return sharded(IndexUpdateRef.apply, locals())
         x = _core.asarray(self.array)

@@ -81,12 +81,16 @@ def select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], defau
 
 @api_boundary
 def piecewise(x: ArrayLike, condlist: Array | Sequence[ArrayLike], funclist: list[ArrayLike | Callable[..., Array]], *args: Any, **kw: Any) -> Array:
-    """A piecewise function: funclist[i](x, *args, **kw) where condlist[i] holds. Every function is applied to all of x.
+    """A piecewise function: funclist[i](x, *args, **kw) where condlist[i] holds.
+
+    Every function is applied to all of x.
 
     Args:
         x: array of numbers.
-        condlist: sequence of arrays of bool, or an array of bool; where several hold, the last is used.
-        funclist: sequence of functions or numbers, one for each condition and, optionally, one for elements where none holds (default 0).
+        condlist: sequence of arrays of bool, or an array of bool; where several hold, the last is
+          used.
+        funclist: sequence of functions or numbers, one for each condition and, optionally, one for
+          elements where none holds (default 0).
         *args, **kw: passed to every function.
 
     Returns:

@@ -1,7 +1,7 @@
 """Parsing of an index: the expression in the brackets of `x[idx]` as a list of entries.
 
-Invariant: one entry for each axis of the operand, in their order, and one for each new axis; masks have become the integers of their
-true positions, and bounds of slices are counted from the front.
+Invariant: one entry for each axis of the operand, in their order, and one for each new axis; masks
+have become the integers of their true positions, and bounds of slices are counted from the front.
 
     x[1:, None, i]     slice 1:n, new, scalar i, a slice for each remaining axis
 """
@@ -30,7 +30,10 @@ class Entry(NamedTuple):
 
 
 def parse(shape, index):
-    """(entries, axes of size 1 to insert into the operand first). Raises TypeError and IndexError with JAX's message."""
+    """(entries, axes of size 1 to insert into the operand first).
+
+    Raises TypeError and IndexError with JAX's message.
+    """
     if not isinstance(index, tuple):
         if isinstance(index, list) and any(e is None or e is Ellipsis or isinstance(e, slice) or (isinstance(e, np.ndarray) and e.ndim) for e in index):
             raise TypeError(_LIST_INDEX.format("tuple"))
@@ -145,7 +148,9 @@ def _check_type(entry):
 
 
 def _split_masks(index, operand_shape):
-    """Index parts with every boolean mask replaced by the integer arrays of its true positions; masks of rank 0 as ("mask", bool)."""
+    """Index parts with every boolean mask replaced by the integer arrays of its true positions;
+    masks of rank 0 as ("mask", bool).
+    """
     out, axis = [], 0
     for position, entry in enumerate(index):
         if entry is Ellipsis:

@@ -87,7 +87,9 @@ def diag_indices_from(arr: ArrayLike) -> tuple[Array, ...]:
 
 
 def _triangle_size(n, m, k):
-    """How many elements of an [n, m] array lie on the k-th diagonal and above; the sizes may be symbolic."""
+    """How many elements of an [n, m] array lie on the k-th diagonal and above; the sizes may be
+    symbolic.
+    """
     if k < 0:
         return n * m - _triangle_size(m, n, 1 - k)
     if k >= m:
@@ -294,7 +296,8 @@ def ravel_multi_index(multi_index: Sequence[ArrayLike], dims: Sequence[int], mod
         Array of the positions' broadcast shape.
 
     Raises:
-        ValueError: out of bounds with "raise", for another mode or order, and a dtype that is not an integer or too narrow.
+        ValueError: out of bounds with "raise", for another mode or order, and a dtype that is not
+          an integer or too narrow.
         TypeError: for positions that are not integers.
 
     >>> jnp.ravel_multi_index((jnp.array([1]), jnp.array([2])), (2, 3))

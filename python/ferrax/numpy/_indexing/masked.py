@@ -1,9 +1,11 @@
-"""Updates at a mask whose values are known only when the program runs: `x.at[mask].set(v)` inside of `jit` and `vmap`.
+"""Updates at a mask whose values are known only when the program runs: `x.at[mask].set(v)` inside
+of `jit` and `vmap`.
 
     jit(lambda x, m: x.at[m].set(0.0))(x, x < 0)
     jit(lambda x, m: x.at[1:, m].add(row))(x, mask_of_columns)
 
-The number of elements that a mask selects is not known, so the value must be the same for all of them: it has size 1 along the axis of the mask.
+The number of elements that a mask selects is not known, so the value must be the same for all of
+them: it has size 1 along the axis of the mask.
 
 Invariant: the result is that of the same update at the mask's value.
 """
@@ -16,7 +18,9 @@ from ..._core import bind
 
 
 def traced_mask(index):
-    """The position of the only traced mask in an index, a tuple; None if it has no such mask, or contains another array."""
+    """The position of the only traced mask in an index, a tuple; None if it has no such mask, or
+    contains another array.
+    """
     masks = [k for k, e in enumerate(index) if isinstance(e, _core.Tracer) and is_bool(e.dtype)]
     if len(masks) != 1 or not index[masks[0]].ndim:
         return None
@@ -42,8 +46,10 @@ def _stand_in(index, place, n):
 def masked_update(x, index, place, value, read, write, update):
     """x updated where a mask holds.
 
-    index, place: a tuple, and the position of the mask in it. value: the operand of the update, of size 1 along the mask's axis; None if the update has no operand.
-    read(x, index), write(x, index, y): indexing. update(part, value): the part as the operation makes it, all of it.
+    index, place: a tuple, and the position of the mask in it. value: the operand of the update, of
+    size 1 along the mask's axis; None if the update has no operand.
+    read(x, index), write(x, index, y): indexing. update(part, value): the part as the operation
+    makes it, all of it.
     """
     mask = index[place]
     around = (*index[:place], *[slice(None)] * mask.ndim, *index[place + 1 :])
@@ -86,7 +92,9 @@ def is_mask(e):
 
 
 def _placed(value, own, rank, axis, n):
-    """A value broadcast against x[index] as one against x[around]: the mask's own axis is replaced by the axes that it covers."""
+    """A value broadcast against x[index] as one against x[around]: the mask's own axis is replaced
+    by the axes that it covers.
+    """
     value = value if isinstance(value, _core.Array) else _core.asarray(value)
     shape = (1,) * (rank - value.ndim) + tuple(value.shape)
     extra = len(shape) - rank

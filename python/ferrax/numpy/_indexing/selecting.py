@@ -72,7 +72,8 @@ def where(
         fill_value: index that pads up to `size`, or a tuple with one for each axis; None: 0.
 
     Returns:
-        Array of the broadcast shape and of the dtype that x and y promote to; without x and y, a tuple of integer vectors, one for each axis.
+        Array of the broadcast shape and of the dtype that x and y promote to; without x and y, a
+        tuple of integer vectors, one for each axis.
 
     Raises:
         ValueError: for `size` or `fill_value` with x and y.

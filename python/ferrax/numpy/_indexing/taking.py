@@ -1,7 +1,7 @@
 """Reading and writing at computed positions: take, take_along_axis, put, place.
 
-Invariant: out of bounds, reading gives the fill value (mode "fill", the default of take), the nearest element ("clip") or wraps ("wrap");
-writing is dropped or clipped or wraps.
+Invariant: out of bounds, reading gives the fill value (mode "fill", the default of take), the
+nearest element ("clip") or wraps ("wrap"); writing is dropped or clipped or wraps.
 
     >>> jnp.take(jnp.arange(5) * 10, jnp.array([1, 3]))
     Array([10, 30], dtype=int32)
@@ -85,14 +85,17 @@ def take(
     indices_are_sorted: bool = False,
     fill_value: ArrayLike | None = None,
 ) -> Array:
-    """The elements of a at indices along an axis. Negative indices count from the end, booleans are 0 and 1.
+    """The elements of a at indices along an axis.
+
+    Negative indices count from the end, booleans are 0 and 1.
 
     Args:
         a: array.
         indices: array of integers.
         axis: int, or None for the flattened array.
         out: not supported; must be None.
-        mode: out of bounds: "fill" or None (fill_value), "clip" (the nearest) or "wrap" (modulo the size).
+        mode: out of bounds: "fill" or None (fill_value), "clip" (the nearest) or "wrap" (modulo the
+          size).
         unique_indices: bool: a promise that no index occurs twice.
         indices_are_sorted: bool: a promise that they are ascending.
         fill_value: scalar; None: nan, the least signed or the greatest unsigned integer.
@@ -181,7 +184,8 @@ def take_along_axis(
         axis: int, or None for flattened arr and a vector of indices.
         mode: out of bounds: "fill" or None (fill_value), "clip" or "wrap".
         fill_value: scalar; None: nan, the least signed or the greatest unsigned integer.
-        wrap_negative_indices: bool: negative ones count from the end. By default they do, but where they are promised to be in bounds.
+        wrap_negative_indices: bool: negative ones count from the end. By default they do, but where
+          they are promised to be in bounds.
 
     Returns:
         Array of arr's dtype and the broadcast shape.

@@ -1,6 +1,7 @@
 """Comparisons and logic of elements.
 
-Invariant: the result is an array of bool. `_functional.ufuncs` turns `logical_and`, `logical_or` and `logical_xor` into ufuncs.
+Invariant: the result is an array of bool. `_functional.ufuncs` turns `logical_and`, `logical_or`
+and `logical_xor` into ufuncs.
 
     >>> jnp.less(jnp.arange(3), 1)
     Array([ True, False, False], dtype=bool)

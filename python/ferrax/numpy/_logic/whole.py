@@ -1,6 +1,7 @@
 """Whole-array comparisons and predicates on objects.
 
-Invariant: a result that depends on values is an array of bool; one that depends on types alone is a Python bool.
+Invariant: a result that depends on values is an array of bool; one that depends on types alone is a
+Python bool.
 
     >>> jnp.allclose(1.0, 1.0 + 1e-9)
     Array(True, dtype=bool)
@@ -51,7 +52,8 @@ def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
 
 
 def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
-    """Whether two arrays are equal once broadcast to a common shape; False where they do not broadcast.
+    """Whether two arrays are equal once broadcast to a common shape; False where they do not
+    broadcast.
 
     Args:
         a1, a2: arrays of numbers.

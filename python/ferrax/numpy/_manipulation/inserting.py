@@ -1,6 +1,7 @@
 """Elements added and removed: append, insert, delete, resize, trim_zeros.
 
-Invariant: the result's size is known when traced; so `delete` requires positions whose number is known.
+Invariant: the result's size is known when traced; so `delete` requires positions whose number is
+known.
 
     >>> jnp.insert(jnp.arange(3), 1, 9)
     Array([0, 9, 1, 2], dtype=int32)

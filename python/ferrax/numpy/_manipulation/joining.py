@@ -49,7 +49,8 @@ def concatenate(arrays: np.ndarray | Array | Sequence[ArrayLike], axis: int | No
     """The arrays joined along an axis.
 
     Args:
-        arrays: sequence of arrays of one rank, with the same sizes along the other axes; or an array, which is split along its first axis.
+        arrays: sequence of arrays of one rank, with the same sizes along the other axes; or an
+          array, which is split along its first axis.
         axis: int, or None to flatten them first.
         dtype: dtype of the result; None: the promoted one.
 
@@ -239,7 +240,8 @@ def column_stack(tup: np.ndarray | Array | Sequence[ArrayLike]) -> Array:
 
 
 def block(arrays: ArrayLike | list[ArrayLike]) -> Array:
-    """Concatenates nested lists of arrays: innermost lists along the last axis, the next along the one before.
+    """Concatenates nested lists of arrays: innermost lists along the last axis, the next along the
+    one before.
 
     Args:
         arrays: array, or nested lists of arrays of one depth.

@@ -1,6 +1,7 @@
 """`pad`: arrays extended at their edges, in numpy's modes.
 
-Invariant: `pad` reads and checks its arguments; `_pad` gets static widths and traced values, and is one inner `jit`, as in JAX.
+Invariant: `pad` reads and checks its arguments; `_pad` gets static widths and traced values, and is
+one inner `jit`, as in JAX.
 
     >>> jnp.pad(jnp.arange(3), 1)
     Array([0, 0, 1, 2, 0], dtype=int32)
@@ -196,10 +197,12 @@ def pad(array: ArrayLike, pad_width: Any, mode: str | Callable[..., Any] = "cons
 
     Args:
         array: array.
-        pad_width: one number, one (before, after) pair, a pair for each axis, or a dict from axes to either.
-        mode: "constant", "edge", "reflect", "symmetric", "wrap", "linear_ramp", "maximum", "minimum", "mean", "median", "empty", or a function called as
-            numpy.pad calls it.
-        **kwargs: arguments of the mode, each a scalar or pairs like `pad_width`: constant_values, end_values, stat_length; reflect_type "even" or "odd".
+        pad_width: one number, one (before, after) pair, a pair for each axis, or a dict from axes
+          to either.
+        mode: "constant", "edge", "reflect", "symmetric", "wrap", "linear_ramp", "maximum",
+            "minimum", "mean", "median", "empty", or a function called as numpy.pad calls it.
+        **kwargs: arguments of the mode, each a scalar or pairs like `pad_width`: constant_values,
+          end_values, stat_length; reflect_type "even" or "odd".
 
     Returns:
         Array of array's rank and dtype.

@@ -71,9 +71,10 @@ def repeat(
         a: array.
         repeats: int, or a vector with one for each element or slice.
         axis: int, or None to flatten a first.
-        total_repeat_length: the size of the result along the axis, needed where `repeats` is traced; longer results are cut, shorter ones padded with the
-            last element.
-        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
+        total_repeat_length: the size of the result along the axis, needed where `repeats` is
+            traced; longer results are cut, shorter ones padded with the last element.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or
+          `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array of a's dtype.

@@ -1,6 +1,7 @@
 """The shapes of arrays: reshape, transpose, squeeze, broadcast.
 
-Invariant: no element changes value; each function is one or a few data-movement primitives, and none where the shape stays.
+Invariant: no element changes value; each function is one or a few data-movement primitives, and
+none where the shape stays.
 
     >>> jnp.moveaxis(jnp.zeros((2, 3, 4)), 0, -1).shape
     (3, 4, 2)
@@ -122,7 +123,8 @@ def reshape(
         shape: int or sequence of ints, one of which may be -1: it is computed from the others.
         order: "C", last axis fastest, or "F", first axis fastest.
         copy: True for another array where the shape is the same; None: a itself.
-        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or
+          `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array of `shape` and a's dtype.
@@ -158,7 +160,8 @@ def ravel(a: ArrayLike, order: str = "C", *, out_sharding: NamedSharding | Parti
     Args:
         a: array.
         order: "C", last axis fastest, or "F", first axis fastest.
-        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or
+          `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Vector of a's dtype.
@@ -429,7 +432,8 @@ def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
 
 
 def moveaxis(a: ArrayLike, source: int | Sequence[int], destination: int | Sequence[int]) -> Array:
-    """a with the axes `source` moved to the positions `destination`; the other axes keep their order.
+    """a with the axes `source` moved to the positions `destination`; the other axes keep their
+    order.
 
     Args:
         a: array.
@@ -512,7 +516,8 @@ def broadcast_to(array: ArrayLike, shape: int | Sequence[int], *, out_sharding: 
     Args:
         array: array or number.
         shape: int or sequence of ints.
-        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or
+          `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array of `shape` and of array's dtype.

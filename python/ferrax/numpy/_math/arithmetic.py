@@ -1,7 +1,8 @@
-"""Arithmetic: magnitudes and signs, division and remainders, extrema that skip nan, divisors of integers.
+"""Arithmetic: magnitudes and signs, division and remainders, extrema that skip nan, divisors of
+integers.
 
-Invariant: nothing raises for a zero divisor: floats give inf or nan, integers give the value in the docstring. Addition, subtraction and
-multiplication are `ufunc` objects, in `_functional.ufuncs`.
+Invariant: nothing raises for a zero divisor: floats give inf or nan, integers give the value in the
+docstring. Addition, subtraction and multiplication are `ufunc` objects, in `_functional.ufuncs`.
 
     >>> jnp.floor_divide(7, 2)
     Array(3, dtype=int32, weak_type=True)
@@ -133,7 +134,8 @@ def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         x1, x2: arrays that broadcast, bool, integer or real.
 
     Returns:
-        Array of the broadcast shape and the promoted dtype, made float where that is bool or an integer.
+        Array of the broadcast shape and the promoted dtype, made float where that is bool or an
+        integer.
 
     Raises:
         TypeError: for complex dtypes.
@@ -152,7 +154,8 @@ def true_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         x1, x2: arrays of numbers that broadcast.
 
     Returns:
-        Array of the broadcast shape and the promoted dtype, made float where that is bool or an integer.
+        Array of the broadcast shape and the promoted dtype, made float where that is bool or an
+        integer.
 
     >>> jnp.true_divide(jnp.array([1, 2]), 4)
     Array([0.25, 0.5 ], dtype=float32)
@@ -196,7 +199,9 @@ def _float_divmod(x, y):
 
 
 def floor_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The greatest integer not above x1 / x2, of the promoted dtype. Integers divided by zero give -1 or less, as in JAX.
+    """The greatest integer not above x1 / x2, of the promoted dtype.
+
+    Integers divided by zero give -1 or less, as in JAX.
 
     Args:
         x1, x2: arrays that broadcast, bool, integer or real.
@@ -295,7 +300,8 @@ def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[Array, Array]:
         x1, x2: arrays that broadcast, bool, integer or real.
 
     Returns:
-        Two arrays of the broadcast shape and the promoted dtype (bool becomes int32): quotient and remainder.
+        Two arrays of the broadcast shape and the promoted dtype (bool becomes int32): quotient and
+        remainder.
 
     Raises:
         TypeError: for complex dtypes.
@@ -352,7 +358,10 @@ def fmin(x1: ArrayLike, x2: ArrayLike) -> Array:
 
 
 def _integers(name, x, y):
-    """The operands in one integer dtype, strong unless both are scalars. Raises ValueError if there is none."""
+    """The operands in one integer dtype, strong unless both are scalars.
+
+    Raises ValueError if there is none.
+    """
     x, y = promote(name, x, y)
     if not is_integer(x.dtype):
         raise ValueError(f"Arguments to jax.numpy.{name} must be integers.")

@@ -1,6 +1,7 @@
 """Bits of integers: complement, shifts, counts, and booleans packed into bytes.
 
-Invariant: integers and booleans only. (`bitwise_and`, `bitwise_or` and `bitwise_xor` are `ufunc` objects, in `_functional.ufuncs`.)
+Invariant: integers and booleans only. (`bitwise_and`, `bitwise_or` and `bitwise_xor` are `ufunc`
+objects, in `_functional.ufuncs`.)
 
     >>> jnp.packbits(jnp.array([1, 0, 1]))
     Array([160], dtype=uint8)
@@ -142,7 +143,8 @@ def _packbits(a, axis, bitorder):
 
 
 def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Array:
-    """Eight booleans (or integers, by being nonzero) to a byte along `axis` (flattened if None), padded with zeros.
+    """Eight booleans (or integers, by being nonzero) to a byte along `axis` (flattened if None),
+    padded with zeros.
 
     Raises TypeError for other dtypes, ValueError for another bitorder.
 
@@ -186,7 +188,8 @@ def _unpackbits(a, axis, count, bitorder):
 
 
 def unpackbits(a: ArrayLike, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> Array:
-    """The bits of bytes along `axis` (flattened if None), as uint8; `count` of them, padded with zeros, negative: all but that many.
+    """The bits of bytes along `axis` (flattened if None), as uint8; `count` of them, padded with
+    zeros, negative: all but that many.
 
     Raises TypeError for other dtypes, ValueError for another bitorder.
 

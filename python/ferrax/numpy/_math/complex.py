@@ -1,6 +1,7 @@
 """Complex numbers: their parts, argument and conjugate.
 
-Invariant: real arguments are complex numbers whose imaginary part is zero, and stay real wherever the result is.
+Invariant: real arguments are complex numbers whose imaginary part is zero, and stay real wherever
+the result is.
 
     >>> jnp.angle(1j)
     Array(1.5707964, dtype=float32, weak_type=True)

@@ -1,6 +1,7 @@
 """Exponentials, logarithms, powers and roots, and the Bessel function `i0`.
 
-Invariant: all but `power` and `square` make integers float; an integer exponent known to Python is exact, by repeated multiplication.
+Invariant: all but `power` and `square` make integers float; an integer exponent known to Python is
+exact, by repeated multiplication.
 
     >>> jnp.power(jnp.arange(4), 2)
     Array([0, 1, 4, 9], dtype=int32)
@@ -206,7 +207,10 @@ def reciprocal(x: ArrayLike, /) -> Array:
 
 
 def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """x1 ** x2. An integer exponent that is known, a number or an array of rank 0, is exact by repeated multiplication.
+    """x1 ** x2.
+
+    An integer exponent that is known, a number or an array of rank 0, is exact by repeated
+    multiplication.
 
     Args:
         x1, x2: arrays of numbers that broadcast.
@@ -258,7 +262,11 @@ def _known_power(x, y):
 
 
 def _integer_power(x, y):
-    """x ** y by squaring. Six bits of y are read, as in JAX: any power that fits has an exponent below 64, or a base of -1, 0 or 1."""
+    """x ** y by squaring.
+
+    Six bits of y are read, as in JAX: any power that fits has an exponent below 64, or a base of
+    -1, 0 or 1.
+    """
     x, y = promote_shapes(x, y)
     zero, one = scalar_like(0, x), scalar_like(1, x)
     empty = bind("and", bind("eq", x, zero), bind("ne", y, zero))

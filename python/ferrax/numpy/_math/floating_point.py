@@ -237,7 +237,8 @@ def copysign(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         x1, x2: arrays that broadcast, bool, integer or real.
 
     Returns:
-        Array of the broadcast shape and the promoted dtype, made float where that is bool or an integer.
+        Array of the broadcast shape and the promoted dtype, made float where that is bool or an
+        integer.
 
     Raises:
         TypeError: for complex dtypes.
@@ -258,7 +259,8 @@ def nextafter(x: ArrayLike, y: ArrayLike, /) -> Array:
         x, y: arrays that broadcast, bool, integer or real.
 
     Returns:
-        Array of the broadcast shape and the promoted dtype, made float where that is bool or an integer.
+        Array of the broadcast shape and the promoted dtype, made float where that is bool or an
+        integer.
 
     Raises:
         TypeError: for complex dtypes.

@@ -1,4 +1,5 @@
-"""The functions of two elements that other modules use, and that `_functional.ufuncs` turns into ufuncs: sums, products, order, bits.
+"""The functions of two elements that other modules use, and that `_functional.ufuncs` turns into
+ufuncs: sums, products, order, bits.
 
 Invariant: calling one costs what its primitive costs.
 
@@ -237,7 +238,8 @@ def logaddexp(x, y, /):
         x, y: arrays of numbers that broadcast.
 
     Returns:
-        Array of the broadcast shape and the promoted dtype, made float where that is bool or an integer.
+        Array of the broadcast shape and the promoted dtype, made float where that is bool or an
+        integer.
 
     >>> jnp.logaddexp(jnp.array([-jnp.inf]), 0.0)
     Array([0.], dtype=float32)
@@ -252,7 +254,8 @@ def logaddexp2(x, y, /):
         x, y: arrays of numbers that broadcast.
 
     Returns:
-        Array of the broadcast shape and the promoted dtype, made float where that is bool or an integer.
+        Array of the broadcast shape and the promoted dtype, made float where that is bool or an
+        integer.
 
     >>> jnp.logaddexp2(jnp.array([1.0]), 1.0)
     Array([2.], dtype=float32)

@@ -1,6 +1,7 @@
 """Rounding to whole numbers and to decimals.
 
-Invariant: integers are returned unchanged, except by `rint`, which converts them to float; ties go to the even neighbour.
+Invariant: integers are returned unchanged, except by `rint`, which converts them to float; ties go
+to the even neighbour.
 
     >>> jnp.round(jnp.array([0.5, 1.5, 2.5]))
     Array([0., 2., 2.], dtype=float32)

@@ -1,6 +1,7 @@
 """Trigonometric and hyperbolic functions, degrees and radians.
 
-Invariant: angles are in radians; integers become float; each is accurate for complex arguments where it takes them.
+Invariant: angles are in radians; integers become float; each is accurate for complex arguments
+where it takes them.
 
     >>> jnp.sin(jnp.pi / 6)
     Array(0.5, dtype=float32, weak_type=True)
@@ -124,7 +125,8 @@ def arctan2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         x1, x2: arrays of numbers that broadcast.
 
     Returns:
-        Angles in radians in [-pi, pi], an array of the broadcast shape and the promoted dtype made float.
+        Angles in radians in [-pi, pi], an array of the broadcast shape and the promoted dtype made
+        float.
 
     >>> jnp.arctan2(jnp.array([0.0]), 1.0)
     Array([0.], dtype=float32)
@@ -309,7 +311,8 @@ def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         x1, x2: arrays that broadcast, bool, integer or real.
 
     Returns:
-        Array of the broadcast shape and the promoted dtype, made float where that is bool or an integer.
+        Array of the broadcast shape and the promoted dtype, made float where that is bool or an
+        integer.
 
     Raises:
         ValueError: for complex ones.

@@ -1,6 +1,7 @@
 """Convolution and correlation of vectors.
 
-Invariant: the result's size depends on the sizes and the mode alone; the products are those of `lax.conv_general_dilated`.
+Invariant: the result's size depends on the sizes and the mode alone; the products are those of
+`lax.conv_general_dilated`.
 
     >>> jnp.convolve(jnp.array([1.0, 2.0]), jnp.array([1.0, 1.0]))
     Array([1., 3., 2.], dtype=float32)
@@ -77,7 +78,8 @@ def convolve(a: ArrayLike, v: ArrayLike, mode: str = "full", *, precision: Any =
     Args:
         a, v: vectors, not empty.
         mode: "full", "same" (as long as the longer) or "valid" (without edges).
-        precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or None (the configured default).
+        precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or
+          None (the configured default).
         preferred_element_type: dtype to accumulate in and to return; None: the promoted dtype.
 
     Returns:
@@ -104,7 +106,8 @@ def correlate(a: ArrayLike, v: ArrayLike, mode: str = "valid", *, precision: Any
     Args:
         a, v: vectors, not empty.
         mode: "valid" (without edges), "same" (as long as the longer) or "full".
-        precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or None (the configured default).
+        precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or
+          None (the configured default).
         preferred_element_type: dtype to accumulate in and to return; None: the promoted dtype.
 
     Returns:

@@ -1,7 +1,8 @@
 """einsum: sums of products named by subscripts.
 
-Invariant: operands are contracted two at a time, each pair by one dot_general over shared labels, after diagonals are taken and labels
-that occur once are summed. opt_einsum orders three or more operands; it is imported when it is first needed.
+Invariant: operands are contracted two at a time, each pair by one dot_general over shared labels,
+after diagonals are taken and labels that occur once are summed. opt_einsum orders three or more
+operands; it is imported when it is first needed.
 
     >>> jnp.einsum("ij,jk->ik", jnp.ones((2, 3)), jnp.ones((3, 4))).shape
     (2, 4)
@@ -35,7 +36,9 @@ def _label(i):
 
 
 def _parse(subscripts, operands):
-    """(labels of each operand, labels of the output, operands), with ellipses replaced by new labels."""
+    """(labels of each operand, labels of the output, operands), with ellipses replaced by new
+    labels.
+    """
     if isinstance(subscripts, str):
         text, arrays = subscripts.replace(" ", ""), list(operands)
     else:
@@ -98,7 +101,10 @@ def _sizes(terms, arrays):
 
 
 def _path(terms, output, sizes, optimize):
-    """Groups of positions to contract, in order; new terms are appended to the list. Raises TypeError for an `optimize` of an unknown kind."""
+    """Groups of positions to contract, in order; new terms are appended to the list.
+
+    Raises TypeError for an `optimize` of an unknown kind.
+    """
     n = len(terms)
     if isinstance(optimize, (list, tuple)) and len(optimize) and not isinstance(optimize[0], str):
         return [tuple(p) for p in optimize]
@@ -202,16 +208,21 @@ def einsum(
 ) -> Array:
     """Sum of products by Einstein's notation.
 
-    einsum("ij,jk->ik", a, b) and einsum(a, [0, 1], b, [1, 2], [0, 2]) are the product of two matrices.
+    einsum("ij,jk->ik", a, b) and einsum(a, [0, 1], b, [1, 2], [0, 2]) are the product of two
+    matrices.
 
     Args:
-        subscripts: labels of the operands and, behind "->", of the result; or the first operand, each operand being followed by a list of labels.
+        subscripts: labels of the operands and, behind "->", of the result; or the first operand,
+          each operand being followed by a list of labels.
         *operands: arrays of numbers.
         out: not supported; must be None.
-        optimize: the order of more than two operands: True, "auto", "greedy", "optimal", False (left to right) or a path.
-        precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or None (the configured default).
+        optimize: the order of more than two operands: True, "auto", "greedy", "optimal", False
+          (left to right) or a path.
+        precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or
+          None (the configured default).
         preferred_element_type: dtype to accumulate in and to return; None: the promoted dtype.
-        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or
+          `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array with an axis for each label of the result, of the promoted dtype.

@@ -1,6 +1,7 @@
 """Products: dot, matmul, tensordot, inner, outer, kron, cross, convolve.
 
-Invariant: each contraction is one dot_general whose result has the promoted dtype; precision is never reduced.
+Invariant: each contraction is one dot_general whose result has the promoted dtype; precision is
+never reduced.
 
     >>> jnp.matmul(jnp.ones((2, 3)), jnp.ones((3, 4))).shape
     (2, 4)
@@ -36,7 +37,9 @@ if TYPE_CHECKING:
 
 
 def _operands(name, a, b, preferred):
-    """The operands for one product, its dtype and whether that is weak. dot_general accepts operands of different dtypes."""
+    """The operands for one product, its dtype and whether that is weak. dot_general accepts
+    operands of different dtypes.
+    """
     check_arraylike(name, a, b)
     (a, b), dtype, weak = operands_of(name, [a, b], preferred)
     return a, b, dtype, weak
@@ -54,16 +57,20 @@ def _default_precision(precision):
 def dot(
     a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_element_type: Any = None, out_sharding: NamedSharding | PartitionSpec | None = None
 ) -> Array:
-    """Product of scalars, vectors and matrices; for more axes, the last of a against the second last of b.
+    """Product of scalars, vectors and matrices; for more axes, the last of a against the second
+    last of b.
 
     Args:
         a, b: arrays of numbers.
-        precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or None (the configured default).
+        precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or
+          None (the configured default).
         preferred_element_type: dtype to accumulate in and to return; None: the promoted dtype.
-        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or
+          `PartitionSpec`; None: derived from the operands.
 
     Returns:
-        Array of shape a.shape[:-1] + b.shape[:-2] + b.shape[-1:], of the promoted dtype; a product of arrays if one is a scalar.
+        Array of shape a.shape[:-1] + b.shape[:-2] + b.shape[-1:], of the promoted dtype; a product
+        of arrays if one is a scalar.
 
     Raises:
         TypeError: if the contracted sizes differ.
@@ -95,9 +102,11 @@ def matmul(
     Args:
         a: array of shape (..., m, k) or (k,).
         b: array of shape (..., k, n) or (k,); leading axes broadcast.
-        precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or None (the configured default).
+        precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or
+          None (the configured default).
         preferred_element_type: dtype to accumulate in and to return; None: the promoted dtype.
-        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or
+          `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array of shape (..., m, n), without the axis of a vector, of the promoted dtype.
@@ -191,7 +200,8 @@ def vdot(a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_element
 
     Args:
         a, b: arrays of numbers of one size.
-        precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or None (the configured default).
+        precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or
+          None (the configured default).
         preferred_element_type: dtype to accumulate in and to return; None: the promoted dtype.
 
     Returns:
@@ -215,7 +225,8 @@ def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1, precision: Any = 
     Args:
         x1, x2: arrays of numbers of one size along `axis`, the other axes broadcasting.
         axis: int.
-        precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or None (the configured default).
+        precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or
+          None (the configured default).
         preferred_element_type: dtype to accumulate in and to return; None: the promoted dtype.
 
     Returns:
@@ -296,7 +307,8 @@ def inner(a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_elemen
 
     Args:
         a, b: arrays of numbers with one size along the last axis.
-        precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or None (the configured default).
+        precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or
+          None (the configured default).
         preferred_element_type: dtype to accumulate in and to return; None: the promoted dtype.
 
     Returns:
@@ -353,9 +365,11 @@ def tensordot(
     Args:
         a, b: arrays of numbers.
         axes: int: the last axes of a and the first of b; or two lists of axes.
-        precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or None (the configured default).
+        precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or
+          None (the configured default).
         preferred_element_type: dtype to accumulate in and to return; None: the promoted dtype.
-        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or
+          `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array of a's other axes and b's other axes, of the promoted dtype.
@@ -455,7 +469,8 @@ def _cross(a, b, axisa, axisb, axisc, axis):
 
 
 def cross(a: ArrayLike, b: ArrayLike, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Array:
-    """Cross product of vectors of 3 (or 2: the scalar z component) along `axis`, or along axisa, axisb into axisc.
+    """Cross product of vectors of 3 (or 2: the scalar z component) along `axis`, or along axisa,
+    axisb into axisc.
 
     Args:
         a, b: arrays with vectors of 2 or 3 elements; the other axes broadcast.
@@ -495,7 +510,8 @@ def trace(a: ArrayLike, offset: ArrayLike = 0, axis1: int = 0, axis2: int = 1, d
         a: array of rank 2 or more.
         offset: int: which diagonal, above (positive) or below.
         axis1, axis2: int: the two axes.
-        dtype: dtype to accumulate in and to return; None: a's, narrow integers and bool widened to the default integer.
+        dtype: dtype to accumulate in and to return; None: a's, narrow integers and bool widened to
+          the default integer.
         out: not supported; must be None.
 
     Returns:

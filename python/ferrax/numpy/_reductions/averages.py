@@ -129,7 +129,8 @@ def average(
         keepdims: keep the reduced axes, with size 1.
 
     Returns:
-        Array of a's shape without the reduced axes, of the promoted dtype made float; with `returned`, (mean, sum of weights).
+        Array of a's shape without the reduced axes, of the promoted dtype made float; with
+        `returned`, (mean, sum of weights).
 
     Raises:
         ValueError: for weights of other shapes.
@@ -218,7 +219,9 @@ def _correction(ddof, correction):
 
 
 def _spread(name, computation, a, axis, dtype, out, keepdims, where, **rest):
-    """The common part of the four measures of spread: reads and checks their arguments, and calls the jitted `computation`."""
+    """The common part of the four measures of spread: reads and checks their arguments, and calls
+    the jitted `computation`.
+    """
     unsupported(f"jnp.{name}", out=out)
     a = as_array(name, a)
     check_mask(name, where)
@@ -252,7 +255,8 @@ def var(
         correction: another name for ddof; None: ddof counts.
 
     Returns:
-        Array of a's shape without the reduced axes, real unless `dtype` is complex; nan where n <= ddof.
+        Array of a's shape without the reduced axes, real unless `dtype` is complex; nan where n <=
+        ddof.
 
     Raises:
         ValueError: if ddof and correction are both given, or for a real dtype and complex a.
@@ -264,7 +268,9 @@ def var(
 
 
 def root(s):
-    """sqrt(s) of a sum of squares; where s is 0 its derivative is that of s, which is 0, and not the pole's."""
+    """sqrt(s) of a sum of squares; where s is 0 its derivative is that of s, which is 0, and not
+    the pole's.
+    """
     nothing = bind("eq", s, scalar_like(0, s))
     safe = bind("select_n", nothing, s, _core.broadcast_to(scalar_like(1, s), s.shape))
     return bind("select_n", nothing, bind("sqrt", safe), s)
@@ -298,7 +304,8 @@ def std(
     Args:
         a: array of numbers or bool.
         axis: int, name of a mapped axis, a tuple of these, or None (all).
-        dtype: float or complex dtype to accumulate in and to return; None: a's real part's, made float.
+        dtype: float or complex dtype to accumulate in and to return; None: a's real part's, made
+          float.
         out: not supported; must be None.
         ddof: number subtracted from the count.
         keepdims: keep the reduced axes, with size 1.
@@ -307,7 +314,8 @@ def std(
         correction: another name for ddof; None: ddof counts.
 
     Returns:
-        Array of a's shape without the reduced axes, real unless `dtype` is complex; nan where n <= ddof.
+        Array of a's shape without the reduced axes, real unless `dtype` is complex; nan where n <=
+        ddof.
 
     Raises:
         ValueError: if ddof and correction are both given, or for a dtype that is not a float.

@@ -1,7 +1,7 @@
 """Running sums and products.
 
-Invariant: axis is an integer, or None for the flattened array; no result is weakly typed; bool counts as integer, and only
-`cumulative_sum` widens integers narrower than the default.
+Invariant: axis is an integer, or None for the flattened array; no result is weakly typed; bool
+counts as integer, and only `cumulative_sum` widens integers narrower than the default.
 
     >>> jnp.cumsum(jnp.arange(4))
     Array([0, 1, 3, 6], dtype=int32)
@@ -196,7 +196,8 @@ def cumulative_sum(x: ArrayLike, /, *, axis: int | None = None, dtype: DTypeLike
     Args:
         x: array of numbers, of rank 1 or more.
         axis: int; None: the only axis of a vector.
-        dtype: dtype to accumulate in and to return; None: x's, narrow integers and bool widened to the default integer.
+        dtype: dtype to accumulate in and to return; None: x's, narrow integers and bool widened to
+          the default integer.
         include_initial: bool: put the identity in front.
 
     Returns:
@@ -212,12 +213,14 @@ def cumulative_sum(x: ArrayLike, /, *, axis: int | None = None, dtype: DTypeLike
 
 
 def cumulative_prod(x: ArrayLike, /, *, axis: int | None = None, dtype: DTypeLike | None = None, include_initial: bool = False) -> Array:
-    """Running product along `axis`, optional only for vectors; with a 1 in front if `include_initial`.
+    """Running product along `axis`, optional only for vectors; with a 1 in front if
+    `include_initial`.
 
     Args:
         x: array of numbers, of rank 1 or more.
         axis: int; None: the only axis of a vector.
-        dtype: dtype to accumulate in and to return; None: x's, narrow integers and bool widened to the default integer.
+        dtype: dtype to accumulate in and to return; None: x's, narrow integers and bool widened to
+          the default integer.
         include_initial: bool: put the identity in front.
 
     Returns:

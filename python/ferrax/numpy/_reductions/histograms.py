@@ -45,8 +45,10 @@ def bincount(
         x: vector of integers; negative ones count as 0.
         weights: vector of x's size; None: 1 each.
         minlength: int: the least size of the result.
-        length: int: the size of the result, static and needed under jit; larger integers are dropped; None: up to the largest.
-        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
+        length: int: the size of the result, static and needed under jit; larger integers are
+          dropped; None: up to the largest.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or
+          `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Vector of the default integer, or of the dtype of `weights`.
@@ -138,7 +140,8 @@ def histogram(
         density: bool: divide by the total and by the widths.
 
     Returns:
-        (counts, edges): vectors of n and n + 1 elements, of a's and the weights' promoted dtype made float.
+        (counts, edges): vectors of n and n + 1 elements, of a's and the weights' promoted dtype
+        made float.
 
     Raises:
         ValueError: for weights of another shape.

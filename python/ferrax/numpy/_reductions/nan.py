@@ -390,7 +390,8 @@ def nanvar(
         mean: the mean, with reduced axes kept, if known; None: computed.
 
     Returns:
-        Array of a's shape without the reduced axes, real unless `dtype` is complex; nan if at most ddof elements are not nan.
+        Array of a's shape without the reduced axes, real unless `dtype` is complex; nan if at most
+        ddof elements are not nan.
 
     Raises:
         ValueError: for a real dtype and complex a.
@@ -432,7 +433,8 @@ def nanstd(
         mean: the mean, with reduced axes kept, if known; None: computed.
 
     Returns:
-        Array of a's shape without the reduced axes, real unless `dtype` is complex; nan if at most ddof elements are not nan.
+        Array of a's shape without the reduced axes, real unless `dtype` is complex; nan if at most
+        ddof elements are not nan.
 
     Raises:
         ValueError: for a real dtype and complex a.

@@ -1,7 +1,7 @@
 """Reductions: sums, products, extremes and their positions, truth of all or any, counts.
 
-Invariant: axis is None (all), an integer or several; half-precision sums accumulate in float32; integers narrower than the default are
-widened for sums and products; no result is weakly typed.
+Invariant: axis is None (all), an integer or several; half-precision sums accumulate in float32;
+integers narrower than the default are widened for sums and products; no result is weakly typed.
 
     >>> jnp.sum(jnp.array([[1, 2], [3, 4]]), axis=0)
     Array([4, 6], dtype=int32)
@@ -67,7 +67,9 @@ def _positions(axis, ndim):
 
 
 def _static_axis(axis, ndim):
-    """The axes as a static argument: None, or a tuple of names and of positions counted from the front."""
+    """The axes as a static argument: None, or a tuple of names and of positions counted from the
+    front.
+    """
     return axis if axis is None else _named(axis) + _positions(axis, ndim)
 
 
@@ -97,7 +99,9 @@ def _initial(value, dtype):
 
 
 def _reduce(name, primitive, a, axis, keepdims, initial, where, combine, identity, dtype=None, widen=False, need_identity=False):
-    """One reduction: select what `where` excludes, widen, reduce, put axes back, combine with `initial`."""
+    """One reduction: select what `where` excludes, widen, reduce, put axes back, combine with
+    `initial`.
+    """
     a = as_array(name, a)
     check_mask(name, where)
     if initial is not None:
@@ -166,7 +170,8 @@ def sum(
         keepdims: keep the reduced axes, with size 1.
         initial: scalar added to the result; None: nothing.
         where: array of bool that broadcasts with a: true for the elements to include; None: all.
-        promote_integers: bool: if dtype is None, widen bool and narrow integers to the default integer of their signedness.
+        promote_integers: bool: if dtype is None, widen bool and narrow integers to the default
+          integer of their signedness.
 
     Returns:
         Array of a's shape without the reduced axes.
@@ -205,7 +210,8 @@ def prod(
         keepdims: keep the reduced axes, with size 1.
         initial: scalar multiplied into the result; None: nothing.
         where: array of bool that broadcasts with a: true for the elements to include; None: all.
-        promote_integers: bool: if dtype is None, widen bool and narrow integers to the default integer of their signedness.
+        promote_integers: bool: if dtype is None, widen bool and narrow integers to the default
+          integer of their signedness.
 
     Returns:
         Array of a's shape without the reduced axes.
@@ -246,7 +252,8 @@ def max(
         Array of a's dtype and of its shape without the reduced axes.
 
     Raises:
-        ValueError: for no elements, or for `where`, unless `initial` is given; for an axis out of bounds or named twice.
+        ValueError: for no elements, or for `where`, unless `initial` is given; for an axis out of
+          bounds or named twice.
         NotImplementedError: if `out` is given.
 
     >>> jnp.max(jnp.array([2, 3]))
@@ -278,7 +285,8 @@ def min(
         Array of a's dtype and of its shape without the reduced axes.
 
     Raises:
-        ValueError: for no elements, or for `where`, unless `initial` is given; for an axis out of bounds or named twice.
+        ValueError: for no elements, or for `where`, unless `initial` is given; for an axis out of
+          bounds or named twice.
         NotImplementedError: if `out` is given.
 
     >>> jnp.min(jnp.array([2, 3]))
@@ -310,7 +318,8 @@ def amax(
         Array of a's dtype and of its shape without the reduced axes.
 
     Raises:
-        ValueError: for no elements, or for `where`, unless `initial` is given; for an axis out of bounds or named twice.
+        ValueError: for no elements, or for `where`, unless `initial` is given; for an axis out of
+          bounds or named twice.
 
     >>> jnp.amax(jnp.array([[1, 3], [2, 0]]), axis=0)
     Array([2, 3], dtype=int32)
@@ -340,7 +349,8 @@ def amin(
         Array of a's dtype and of its shape without the reduced axes.
 
     Raises:
-        ValueError: for no elements, or for `where`, unless `initial` is given; for an axis out of bounds or named twice.
+        ValueError: for no elements, or for `where`, unless `initial` is given; for an axis out of
+          bounds or named twice.
 
     >>> jnp.amin(jnp.array([[1, 3], [2, 0]]), axis=0)
     Array([1, 0], dtype=int32)
@@ -482,7 +492,8 @@ def _arg(name, primitive, a, axis, keepdims):
 
 
 def argmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
-    """The index of the first maximum along `axis` (in the flattened array if None), nan counting as largest.
+    """The index of the first maximum along `axis` (in the flattened array if None), nan counting as
+    largest.
 
     Args:
         a: array of real numbers or bool.
@@ -506,7 +517,8 @@ def argmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bo
 
 
 def argmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
-    """The index of the first minimum along `axis` (in the flattened array if None), nan counting as smallest.
+    """The index of the first minimum along `axis` (in the flattened array if None), nan counting as
+    smallest.
 
     Args:
         a: array of real numbers or bool.

@@ -152,7 +152,9 @@ def _take_rows(a, i, axis):
 
 
 def _pick(a, i, axis, lead, shape):
-    """The element of each vector of a along axis at the positions i, which already vary with the other axes."""
+    """The element of each vector of a along axis at the positions i, which already vary with the
+    other axes.
+    """
     i = broadcast_to(convert(i, np.int32), shape)
     rows = moveaxis(a, axis, -1)
     if lead == 0:
@@ -163,7 +165,10 @@ def _pick(a, i, axis, lead, shape):
 
 
 def _weighted_quantile(a, q, axis, kept, keepdims, weights, skip_nan, whole, axes):
-    """The weights are of a's whole shape before its axes were merged, or a vector along the axis. They promote with a."""
+    """The weights are of a's whole shape before its axes were merged, or a vector along the axis.
+
+    They promote with a.
+    """
     a, weights = _core.promote_dtypes(a, weights)
     if weights.shape == whole:
         weights = _at_ends(weights, axes)[0]
@@ -229,7 +234,8 @@ def quantile(
         axis: int, tuple of ints or None (all).
         out: not supported; must be None.
         overwrite_input: must be False: arrays are not written to.
-        method: between two elements, "linear", "lower", "higher", "midpoint" or "nearest"; with weights, "inverted_cdf".
+        method: between two elements, "linear", "lower", "higher", "midpoint" or "nearest"; with
+          weights, "inverted_cdf".
         keepdims: keep the reduced axes, with size 1.
         weights: array of a's shape, or a vector along `axis`; None: all 1.
 
@@ -264,7 +270,8 @@ def nanquantile(
         axis: int, tuple of ints or None (all).
         out: not supported; must be None.
         overwrite_input: must be False: arrays are not written to.
-        method: between two elements, "linear", "lower", "higher", "midpoint" or "nearest"; with weights, "inverted_cdf".
+        method: between two elements, "linear", "lower", "higher", "midpoint" or "nearest"; with
+          weights, "inverted_cdf".
         keepdims: keep the reduced axes, with size 1.
         weights: array of a's shape, or a vector along `axis`; None: all 1.
 
@@ -312,7 +319,8 @@ def percentile(
         method: as for `quantile`.
         keepdims: keep the reduced axes, with size 1.
         weights: array of a's shape, or a vector along `axis`; None: all 1.
-        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or
+          `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array of q's shape and a's shape without the reduced axes, of the dtype made float.
@@ -366,7 +374,8 @@ def nanpercentile(
 
 
 def median(a: ArrayLike, axis: int | tuple[int, ...] | None = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False) -> Array:
-    """The middle of the sorted elements over `axis`; the mean of the two middle ones if their number is even.
+    """The middle of the sorted elements over `axis`; the mean of the two middle ones if their
+    number is even.
 
     Args:
         a: array of integers or real numbers.
@@ -466,7 +475,8 @@ def cov(
     aweights: ArrayLike | None = None,
     dtype: DTypeLike | None = None,
 ) -> Array:
-    """Covariance matrix of variables: mean products of the deviations from the means, with sums divided by n - ddof.
+    """Covariance matrix of variables: mean products of the deviations from the means, with sums
+    divided by n - ddof.
 
     Args:
         m: vector, or matrix of observations, a variable in each row.

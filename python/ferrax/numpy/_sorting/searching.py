@@ -52,7 +52,8 @@ def nonzero(a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | tu
 
     Args:
         a: array of rank 1 or more.
-        size: how many are returned (static; needed under jit), padded by `fill_value` (0, or one value for each axis).
+        size: how many are returned (static; needed under jit), padded by `fill_value` (0, or one
+          value for each axis).
         fill_value: index that pads up to `size`, or a tuple with one for each axis; None: 0.
 
     Returns:
@@ -180,7 +181,8 @@ def compress(condition: ArrayLike, a: ArrayLike, axis: int | None = None, *, siz
 
 
 def extract(condition: ArrayLike, arr: ArrayLike, *, size: int | None = None, fill_value: ArrayLike = 0) -> Array:
-    """The elements of arr where `condition` holds, both flattened; see `compress` for size and fill_value.
+    """The elements of arr where `condition` holds, both flattened; see `compress` for size and
+    fill_value.
 
     Args:
         condition: array of bool; missing elements count as False.
@@ -201,7 +203,9 @@ def extract(condition: ArrayLike, arr: ArrayLike, *, size: int | None = None, fi
 
 
 def _total_order(x, y, side):
-    """Whether x is before or at y (side "left": y <= x; "right": y < x) with -0 equal to 0 and nan last."""
+    """Whether x is before or at y (side "left": y <= x; "right": y < x) with -0 equal to 0 and nan
+    last.
+    """
     ordered = elementwise("le" if side == "left" else "lt", x, y)
     if not is_inexact(x.dtype):
         return ordered
@@ -291,7 +295,8 @@ def searchsorted(a: ArrayLike, v: ArrayLike, side: str = "left", sorter: ArrayLi
         v: array of elements to look for.
         side: "left" (before equal elements) or "right" (after them).
         sorter: vector of indices that sort a; None: a is sorted.
-        method: how, not what: "scan" or "scan_unrolled" (bisection), "sort", "compare_all" or "default".
+        method: how, not what: "scan" or "scan_unrolled" (bisection), "sort", "compare_all" or
+          "default".
 
     Returns:
         Array of int32 of v's shape (int64 where a is longer than int32 counts).

@@ -1,6 +1,7 @@
 """Sets as sorted vectors: unique, union, intersection, difference, membership.
 
-Invariant: without `size` the values must be known; with it, results are padded: by fill_value, or by the smallest (unique) element.
+Invariant: without `size` the values must be known; with it, results are padded: by fill_value, or
+by the smallest (unique) element.
 
     >>> jnp.unique(jnp.array([3, 1, 3]))
     Array([1, 3], dtype=int32)
@@ -42,7 +43,9 @@ if TYPE_CHECKING:
 
 @jitted("_unique_sorted_mask", static=("axis",))
 def _unique_sorted_mask(ar, axis, equal_nan=True):
-    """(ar sorted along axis, a mask of the rows that start a run of equal ones, the sorting permutation)."""
+    """(ar sorted along axis, a mask of the rows that start a run of equal ones, the sorting
+    permutation).
+    """
     rows = moveaxis(ar, axis, 0)
     n = rows.shape[0]
     width = math.prod(rows.shape[1:])
@@ -164,7 +167,8 @@ def unique(
         return_counts: bool: also how often each occurs.
         axis: int, or None for the flattened array.
         equal_nan: bool: nan equals nan.
-        size: how many are returned (static; needed under jit), padded by fill_value or the smallest.
+        size: how many are returned (static; needed under jit), padded by fill_value or the
+          smallest.
         fill_value: value that pads up to `size`; None: the smallest element.
         sorted: without effect: the result is sorted.
 
@@ -363,7 +367,9 @@ def isin(element: ArrayLike, test_elements: ArrayLike, assume_unique: bool = Fal
 
 
 def _fill(values, mask, size, fill_value):
-    """The elements of a sorted vector where mask holds, `size` of them, padded by the fill value."""
+    """The elements of a sorted vector where mask holds, `size` of them, padded by the fill
+    value.
+    """
     out = values[nonzero(mask, size=size)[0]]
     return where(arange(size) < _reductions.sum(mask), out, convert(_core.asarray(fill_value), out.dtype, out.weak_type))
 
@@ -476,7 +482,9 @@ def intersect1d(
 
 
 def _sorted(values, like):
-    """The values as an array, weakly typed where `like` is (sorting makes complex numbers strong)."""
+    """The values as an array, weakly typed where `like` is (sorting makes complex numbers
+    strong).
+    """
     weak = like.weak_type and not is_complex(like.dtype)
     return convert(values, like.dtype, weak) if isinstance(values, Array) else _core.asarray(values, like.dtype, weak_type=weak)
 
@@ -499,7 +507,9 @@ def _member(x, y, valid):
 
 
 def _fill_first(values, mask, size, fill_value):
-    """As `_fill`, strongly typed; without a fill value the smallest result is the padding, or 0 if there is none."""
+    """As `_fill`, strongly typed; without a fill value the smallest result is the padding, or 0 if
+    there is none.
+    """
     values = convert(values, values.dtype)
     if fill_value is None:
         fill_value = where(mask.any(), values[nonzero(mask, size=1)[0][0]], constant(0, values.dtype))

@@ -1,6 +1,7 @@
 """Sorting.
 
-Invariant: nan sorts last; sorting is stable unless the arguments say otherwise; descending order also keeps the order of equal elements.
+Invariant: nan sorts last; sorting is stable unless the arguments say otherwise; descending order
+also keeps the order of equal elements.
 
     >>> jnp.argsort(jnp.array([3, 1, 2]))
     Array([1, 2, 0], dtype=int32)
@@ -198,7 +199,9 @@ def _reversed_order(a):
 
 
 def _partitioned(name, a, kth, axis):
-    """The array, position and axis of a partition: a is flattened if axis is None, and the others are made nonnegative."""
+    """The array, position and axis of a partition: a is flattened if axis is None, and the others
+    are made nonnegative.
+    """
     a = as_array(name, a)
     if is_complex(a.dtype):
         raise NotImplementedError(f"jnp.{name} for complex dtype is not implemented.")
@@ -217,7 +220,8 @@ def _partition(a, kth, axis):
 
 
 def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
-    """a with the kth element along `axis` where sorting would put it, smaller ones before and larger ones after, in any order.
+    """a with the kth element along `axis` where sorting would put it, smaller ones before and
+    larger ones after, in any order.
 
     Args:
         a: array of real numbers or bool.

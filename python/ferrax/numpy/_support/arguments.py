@@ -1,6 +1,8 @@
-"""Conversion of arguments of `ferrax.numpy`'s functions, and the inner jitted functions that JAX's programs contain.
+"""Conversion of arguments of `ferrax.numpy`'s functions, and the inner jitted functions that JAX's
+programs contain.
 
-Invariant: lists and tuples are not arrays: they raise TypeError with the function's name and the argument's position.
+Invariant: lists and tuples are not arrays: they raise TypeError with the function's name and the
+argument's position.
 
     >>> jnp.sum([1, 2])
     Traceback (most recent call last):
@@ -46,7 +48,9 @@ def check_arraylike(name, *args):
 
 
 def converted(x):
-    """The result of `__jax_array__` of x, for the functions that use it; x itself if it has none."""
+    """The result of `__jax_array__` of x, for the functions that use it; x itself if it has
+    none.
+    """
     return x if isinstance(x, _ARRAY_LIKE) or not hasattr(x, "__jax_array__") else x.__jax_array__()
 
 
@@ -69,7 +73,9 @@ def as_array(name, x) -> Array:
 
 
 def pointwise(name, primitive, *xs) -> Array:
-    """A primitive applied with promotion and broadcasting, with errors that name the public function."""
+    """A primitive applied with promotion and broadcasting, with errors that name the public
+    function.
+    """
     try:
         return elementwise(primitive, *xs)
     except TypeError:
@@ -80,7 +86,9 @@ def pointwise(name, primitive, *xs) -> Array:
 
 
 def beside_unsigned(xs):
-    """The arguments with Python integers as scalars of uint64, where that alone represents one of them and all arrays beside it are of that dtype; else None."""
+    """The arguments with Python integers as scalars of uint64, where that alone represents one of
+    them and all arrays beside it are of that dtype; else None.
+    """
     xs = [converted(x) for x in xs]
     large = [type(x) is int and 1 << 63 <= x < 1 << 64 for x in xs]
     dtypes = {x.dtype for x in xs if hasattr(x, "dtype")} - {np.dtype(bool)}
@@ -106,9 +114,11 @@ def beside(array, values):
 
 
 def check_promotion(*xs, ranks=False):
-    """Raises, or warns, if a setting forbids the promotion of the arguments of the public function that calls this.
+    """Raises, or warns, if a setting forbids the promotion of the arguments of the public function
+    that calls this.
 
-    For a function whose body promotes through other functions: those calls are the library's, to which the settings do not apply (`whose.rs`).
+    For a function whose body promotes through other functions: those calls are the library's, to
+    which the settings do not apply (`whose.rs`).
     ranks: whether ranks are promoted too.
     """
     if _DTYPES.asked and _DTYPES.get() == "strict":
@@ -124,7 +134,10 @@ def promote(name, *xs):
 
 
 def promote_dtypes(name, *xs):
-    """Arrays and numbers as arrays of one dtype. Raises TypeError for a random key combined with a number."""
+    """Arrays and numbers as arrays of one dtype.
+
+    Raises TypeError for a random key combined with a number.
+    """
     try:
         return _core.promote_dtypes(*xs)
     except OverflowError:
@@ -151,7 +164,11 @@ def as_floats(xs):
 
 
 def operands_of(name, xs, preferred=None):
-    """(operands, dtype, weak) of a product: its dtype, the requested one if any, and whether it is weak. The operands keep their own dtypes."""
+    """(operands, dtype, weak) of a product: its dtype, the requested one if any, and whether it is
+    weak.
+
+    The operands keep their own dtypes.
+    """
     xs = [_core.asarray(x) for x in xs]
     if preferred is not None:
         return xs, requested(name, preferred), False
@@ -172,7 +189,8 @@ def _promoting_freely(f):
 def jitted(name: str, static: Any = (), fun: Any = None, mixes: bool = False) -> Callable[[_F], _F]:
     """Decorator: the function as an inner `jit` equation of that name, as JAX's programs show it.
 
-    static: names of the parameters that are not arrays. mixes: its own arithmetic mixes dtypes, which strict promotion does not forbid.
+    static: names of the parameters that are not arrays. mixes: its own arithmetic mixes dtypes,
+    which strict promotion does not forbid.
     """
 
     def decorate(f):
@@ -185,14 +203,19 @@ def jitted(name: str, static: Any = (), fun: Any = None, mixes: bool = False) ->
 
 
 def unsupported(name, **arguments):
-    """Raises NotImplementedError for arguments that numpy has and arrays that cannot change do not: out, order, ..."""
+    """Raises NotImplementedError for arguments that numpy has and arrays that cannot change do not:
+    out, order, ...
+    """
     for argument, value in arguments.items():
         if value is not None:
             raise NotImplementedError(f"The '{argument}' argument to {name} is not supported.")
 
 
 def concrete_or_error(x, context):
-    """x as a numpy array; that of a value which is followed by derivatives alone is known. Raises ConcretizationTypeError for another traced value."""
+    """x as a numpy array; that of a value which is followed by derivatives alone is known.
+
+    Raises ConcretizationTypeError for another traced value.
+    """
     if isinstance(x, _core.Tracer):
         value = bind("stop_gradient", x) if is_inexact(x.dtype) else x
         if isinstance(value, _core.Tracer):
@@ -221,7 +244,10 @@ def scalar_like(value, x):
 
 
 def filled_like(value, x):
-    """A scalar in place of an array like x filled with it. Such an array is strongly typed; weak numbers are only combined with weak scalars."""
+    """A scalar in place of an array like x filled with it.
+
+    Such an array is strongly typed; weak numbers are only combined with weak scalars.
+    """
     return constant(value, x.dtype) if x.ndim else scalar_like(value, x)
 
 

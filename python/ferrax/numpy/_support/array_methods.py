@@ -1,6 +1,8 @@
-"""The methods and properties of arrays that are functions of `ferrax.numpy`, put on the class when that module is imported.
+"""The methods and properties of arrays that are functions of `ferrax.numpy`, put on the class when
+that module is imported.
 
-Invariant: a method is the function of the same name with the array as first argument, unless it is written out below.
+Invariant: a method is the function of the same name with the array as first argument, unless it is
+written out below.
 """
 
 import functools
@@ -49,14 +51,18 @@ _API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
 
 
 def _reshape(self, *args, order="C", out_sharding=None):
-    """The same elements in another shape: `x.reshape(2, 3)` or `x.reshape((2, 3))`; one size may be -1."""
+    """The same elements in another shape: `x.reshape(2, 3)` or `x.reshape((2, 3))`; one size may be
+    -1.
+    """
     if out_sharding is not None:
         return sharded(_reshape, locals())
     return reshape(self, args[0] if len(args) == 1 else args, order)
 
 
 def _transpose(self, *args):
-    """The array with its axes permuted: `x.transpose(1, 0)` or `x.transpose((1, 0))`; reversed if none are given."""
+    """The array with its axes permuted: `x.transpose(1, 0)` or `x.transpose((1, 0))`; reversed if
+    none are given.
+    """
     if len(args) == 1 and (args[0] is None or isinstance(args[0], (tuple, list))):
         args = args[0]
     return transpose(self, args or None)
@@ -152,7 +158,9 @@ def _contains(self, x):
 
 
 def _round(self, ndigits=None):
-    """`round(x)`, to the nearest integers, of the default integer dtype; `round(x, n)` to n decimals, of x's."""
+    """`round(x)`, to the nearest integers, of the default integer dtype; `round(x, n)` to n
+    decimals, of x's.
+    """
     if ndigits is not None:
         return _rounding.round(self, ndigits)
     if not is_inexact(self.dtype):
@@ -171,7 +179,10 @@ def _as_dtype(self):
 
 
 def _namespace(self, *, api_version=None):
-    """The functions of the array API standard for this array: `ferrax.numpy`. Raises ValueError for an unknown version of it."""
+    """The functions of the array API standard for this array: `ferrax.numpy`.
+
+    Raises ValueError for an unknown version of it.
+    """
     if api_version is not None and api_version not in _API_VERSIONS:
         raise ValueError(f"__array_namespace__: api_version={api_version!r} is unknown; the known ones are {', '.join(_API_VERSIONS)}")
     return sys.modules["ferrax.numpy"]
@@ -246,7 +257,9 @@ def install():
 
 
 def _as_method(f):
-    """A function that binds as a method: builtin callables and jitted functions do not all have `__get__`."""
+    """A function that binds as a method: builtin callables and jitted functions do not all have
+    `__get__`.
+    """
     if hasattr(type(f), "__get__"):
         return f
 

@@ -1,6 +1,8 @@
-"""Information for libraries that use the array API standard: `ferrax.numpy.__array_namespace_info__()`.
+"""Information for libraries that use the array API standard:
+`ferrax.numpy.__array_namespace_info__()`.
 
-Invariant: dtypes follow the configuration at the time of the call: 64-bit ones are included with `jax_enable_x64`.
+Invariant: dtypes follow the configuration at the time of the call: 64-bit ones are included with
+`jax_enable_x64`.
 """
 
 import numpy as np
@@ -26,7 +28,10 @@ class ArrayNamespaceInfo:
     """Capabilities, devices and dtypes, as defined by the array API standard 2024.12."""
 
     def capabilities(self):
-        """Capabilities of the library. Shapes that depend on data do not work under `jit`, so they are not listed."""
+        """Capabilities of the library.
+
+        Shapes that depend on data do not work under `jit`, so they are not listed.
+        """
         return {"boolean indexing": False, "data-dependent shapes": False, "max dimensions": 64}
 
     def default_device(self):
@@ -47,7 +52,8 @@ class ArrayNamespaceInfo:
 
         Args:
           device: makes no difference.
-          kind: "bool", "signed integer", "unsigned integer", "integral", "real floating", "complex floating", "numeric", a tuple of some, or None for all.
+          kind: "bool", "signed integer", "unsigned integer", "integral", "real floating", "complex
+            floating", "numeric", a tuple of some, or None for all.
 
         Raises:
           ValueError: the kind does not exist.

@@ -1,6 +1,7 @@
 """Scalar types and queries of dtypes: jnp.float32, finfo, iinfo, issubdtype, promote_types.
 
-Invariant: a scalar type is a class whose `dtype` is its dtype and which, called, makes an array; np.dtype(jnp.float32) works.
+Invariant: a scalar type is a class whose `dtype` is its dtype and which, called, makes an array;
+np.dtype(jnp.float32) works.
 
     >>> jnp.float32(1)
     Array(1., dtype=float32)
@@ -76,7 +77,9 @@ def extended(name) -> _ScalarMeta:
 
 
 def numpys_dtype():
-    """`numpy.dtype`, which knows the names of ml_dtypes' dtypes once those are imported: `dtype("bfloat16")`."""
+    """`numpy.dtype`, which knows the names of ml_dtypes' dtypes once those are imported:
+    `dtype("bfloat16")`.
+    """
     import ml_dtypes  # noqa: F401
 
     return np.dtype
@@ -177,7 +180,8 @@ def isdtype(dtype: DTypeLike, kind: str | DTypeLike | tuple[str | DTypeLike, ...
 
     Args:
         dtype: dtype.
-        kind: "bool", "signed integer", "unsigned integer", "integral", "real floating", "complex floating", "numeric", a dtype, or a tuple of these.
+        kind: "bool", "signed integer", "unsigned integer", "integral", "real floating", "complex
+          floating", "numeric", a dtype, or a tuple of these.
 
     Returns:
         bool.

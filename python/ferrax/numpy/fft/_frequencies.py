@@ -1,4 +1,5 @@
-"""Frequencies of the elements of a transform, and shifts of the zero frequency to the middle and back.
+"""Frequencies of the elements of a transform, and shifts of the zero frequency to the middle and
+back.
 
 Invariant: element k of a transform of n samples `d` apart has the frequency `fftfreq(n, d)[k]`.
 

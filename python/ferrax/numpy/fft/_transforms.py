@@ -1,7 +1,10 @@
-"""The transforms: along one axis, two, or any; of complex numbers, real ones, and those whose transform is real.
+"""The transforms: along one axis, two, or any; of complex numbers, real ones, and those whose
+transform is real.
 
-Invariant: each is `lax.fft` along axes moved to the end, of operands padded with zeros or truncated to the requested lengths.
-Factors: with `norm` "backward" the inverse divides by the number of elements N, with "forward" the forward transform does, with "ortho" both by sqrt(N).
+Invariant: each is `lax.fft` along axes moved to the end, of operands padded with zeros or truncated
+to the requested lengths.
+Factors: with `norm` "backward" the inverse divides by the number of elements N, with "forward" the
+forward transform does, with "ortho" both by sqrt(N).
 
     >>> jnp.fft.ifft(jnp.fft.fft(jnp.array([1.0, 2.0, 3.0]))).real
     Array([1., 2., 3.], dtype=float32)
@@ -51,7 +54,9 @@ def _fitted(x, shape):
 
 
 def _apply(kind, x, shape):
-    """lax.fft along the last axes, however many: three at a time, the real one with the last three."""
+    """lax.fft along the last axes, however many: three at a time, the real one with the last
+    three.
+    """
     axes = len(shape)
     half = lambda n: n // 2 + 1 if kind == FftType.IRFFT else n
     x = _fitted(x, (*shape[:-1], half(shape[-1])))
@@ -171,7 +176,8 @@ def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
 
 
 def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
-    """The first n // 2 + 1 elements of the transform of real numbers; the others are conjugates of these.
+    """The first n // 2 + 1 elements of the transform of real numbers; the others are conjugates of
+    these.
 
     Args:
         a: array of real numbers, of rank 1 or more.
@@ -314,10 +320,12 @@ def rfftn(a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] | No
         norm: "backward" or None, "ortho" or "forward": the direction that is scaled.
 
     Returns:
-        Complex array of a's shape but for `s` along the axes, and n // 2 + 1 along the last of them.
+        Complex array of a's shape but for `s` along the axes, and n // 2 + 1 along the last of
+        them.
 
     Raises:
-        ValueError: for complex arrays, repeated axes, or lengths that are not one for each axis, or below 1.
+        ValueError: for complex arrays, repeated axes, or lengths that are not one for each axis, or
+          below 1.
 
     >>> jnp.fft.rfftn(jnp.ones((2, 4))).shape
     (2, 3)
@@ -330,7 +338,8 @@ def irfftn(a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] | N
 
     Args:
         a: array of numbers.
-        s: the lengths of the result along the axes; None: a's, and 2 (m - 1) along the last, m being a's length there.
+        s: the lengths of the result along the axes; None: a's, and 2 (m - 1) along the last, m
+          being a's length there.
         axes: sequence of ints; None: all, or the last `len(s)`.
         norm: "backward" or None, "ortho" or "forward": the direction that is scaled.
 
@@ -417,7 +426,8 @@ def irfft2(a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] = (
 
     Args:
         a: array of numbers, of rank 2 or more.
-        s: the lengths of the result along the axes; None: a's, and 2 (m - 1) along the last, m being a's length there.
+        s: the lengths of the result along the axes; None: a's, and 2 (m - 1) along the last, m
+          being a's length there.
         axes: pair of ints.
         norm: "backward" or None, "ortho" or "forward": the direction that is scaled.
 

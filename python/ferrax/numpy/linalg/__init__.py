@@ -1,6 +1,7 @@
 """`ferrax.numpy.linalg`: linear algebra.
 
-Invariant: this file is only the list of public names; a name's module is imported when it is first used.
+Invariant: this file is only the list of public names; a name's module is imported when it is first
+used.
 
     >>> jnp.linalg.norm(jnp.array([3.0, 4.0]))
     Array(5., dtype=float32)

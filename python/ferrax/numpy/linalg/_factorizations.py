@@ -71,7 +71,8 @@ def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True
     Args:
       a: Hermitian positive definite matrices, shape (..., n, n).
       upper: the adjoint of l instead.
-      symmetrize_input: use the mean of a and its adjoint; else only one triangle is read, the upper one if `upper`.
+      symmetrize_input: use the mean of a and its adjoint; else only one triangle is read, the upper
+        one if `upper`.
 
     Returns:
       an array of shape (..., n, n); nan where a is not positive definite.
@@ -118,10 +119,12 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Array | QRResult:
 
     Args:
       a: shape (..., m, n).
-      mode: "reduced" (Q of min(m, n) columns), "complete" (of m columns), "r" (R alone), or "raw" (the reflections whose product Q is).
+      mode: "reduced" (Q of min(m, n) columns), "complete" (of m columns), "r" (R alone), or "raw"
+        (the reflections whose product Q is).
 
     Returns:
-      (Q, R), or R. If raw, (h, taus): R in the upper triangle of h's transpose and, below it, the vectors v of the reflections ``1 - taus[k] v v'``,
+      (Q, R), or R. If raw, (h, taus): R in the upper triangle of h's transpose and, below it, the
+      vectors v of the reflections ``1 - taus[k] v v'``,
       whose first element, a 1, is omitted: the format of `lax.linalg.ormqr`.
 
     Raises:
@@ -182,7 +185,8 @@ def svd(a: ArrayLike, full_matrices: bool, compute_uv: bool, hermitian: bool = F
 def svd(
     a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False, subset_by_index: tuple[int, int] | None = None
 ) -> Array | SVDResult:
-    """``a == U * S[..., None, :] @ Vh``, with orthonormal columns of U and rows of Vh, S descending.
+    """``a == U * S[..., None, :] @ Vh``, with orthonormal columns of U and rows of Vh, S
+    descending.
 
     Args:
       a: shape (..., m, n).
@@ -229,13 +233,15 @@ def _eig(a):
 
 
 def eig(a: ArrayLike) -> EigResult:
-    """Eigenvalues and right eigenvectors of square matrices: ``a @ v == v * w[..., None, :]``, complex.
+    """Eigenvalues and right eigenvectors of square matrices: ``a @ v == v * w[..., None, :]``,
+    complex.
 
     Args:
       a: shape (..., n, n).
 
     Returns:
-      (eigenvalues, eigenvectors): shapes (..., n), (..., n, n); eigenvectors are columns of length 1.
+      (eigenvalues, eigenvectors): shapes (..., n), (..., n, n); eigenvectors are columns of
+      length 1.
 
     Raises:
       ValueError: the matrices are not square.

@@ -1,6 +1,7 @@
 """Least squares, in double precision whatever the operands', as numpy computes them.
 
-Invariant: the rank is that of the given numbers, and not of what rounding in their precision makes of them.
+Invariant: the rank is that of the given numbers, and not of what rounding in their precision makes
+of them.
 
     >>> jnp.linalg.lstsq(jnp.array([[1.0, 0.0], [0.0, 2.0]]), jnp.array([1.0, 2.0]))[0]
     Array([1., 1.], dtype=float32)
@@ -32,7 +33,9 @@ if TYPE_CHECKING:
 
 
 def _wide_lstsq(a, b, rcond):
-    """(x, squared norms of the residuals, rank, singular values) in double precision, of which 64 bits have to be on."""
+    """(x, squared norms of the residuals, rank, singular values) in double precision, of which 64
+    bits have to be on.
+    """
     a, b = (x.astype(_wide(x.dtype)) for x in (a, b))
     s = svd(a, compute_uv=False)
     rtol = where(rcond < 0, float(np.finfo(np.float64).eps), rcond.astype(np.float64))
@@ -49,7 +52,9 @@ def _narrowed(out, dtype):
 
 @custom_jvp
 def _in_double(a, b, rcond):
-    """As numpy: of single precision too, the rank is that of the given numbers, and not of what rounding makes of them."""
+    """As numpy: of single precision too, the rank is that of the given numbers, and not of what
+    rounding makes of them.
+    """
     with enable_x64(True):
         return _narrowed(_wide_lstsq(a, b, rcond), a.dtype)
 
@@ -92,12 +97,13 @@ def lstsq(a: ArrayLike, b: ArrayLike, rcond: float | None = None, *, numpy_resid
     Args:
       a: a matrix (m, n).
       b: a vector (m,), or a matrix (m, k).
-      rcond: singular values below rcond times the largest count as zero; by default max(m, n) eps, and eps where it is negative. It is the eps of double
-        precision, in which all is computed.
+      rcond: singular values below rcond times the largest count as zero; by default max(m, n) eps,
+        and eps where it is negative. It is the eps of double precision, in which all is computed.
       numpy_resid: residuals as numpy gives them: none where the rank is not n, or m <= n.
 
     Returns:
-      (x, residuals, rank, s): the solution, squared norms of the residuals, and the singular values of a.
+      (x, residuals, rank, s): the solution, squared norms of the residuals, and the singular values
+      of a.
 
     Raises:
       ValueError: the numbers of rows differ.

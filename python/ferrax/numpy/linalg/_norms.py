@@ -108,12 +108,15 @@ def _norm(x, ord, axis, keepdims):
 
 
 def norm(x: ArrayLike, ord: int | str | None = None, axis: tuple[int, ...] | int | None = None, keepdims: bool = False) -> Array:
-    """The norm of a vector (one axis) or matrix (two axes); by default the square root of the sum of squares of all elements.
+    """The norm of a vector (one axis) or matrix (two axes); by default the square root of the sum
+    of squares of all elements.
 
     Args:
         x: array of numbers.
-        ord: for vectors any number, inf, -inf, 0 (how many are nonzero); for matrices "fro", "nuc", 1, -1, 2, -2, inf, -inf.
-        axis: int (vectors), pair of ints (matrices) or None (all, in at most two axes unless ord is None).
+        ord: for vectors any number, inf, -inf, 0 (how many are nonzero); for matrices "fro", "nuc",
+          1, -1, 2, -2, inf, -inf.
+        axis: int (vectors), pair of ints (matrices) or None (all, in at most two axes unless ord is
+          None).
         keepdims: keep the reduced axes, with size 1.
 
     Returns:

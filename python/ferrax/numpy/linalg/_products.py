@@ -77,7 +77,8 @@ def matmul(x1: ArrayLike, x2: ArrayLike, /, *, precision: Any = None, preferred_
     Args:
         x1: array of shape (..., m, k) or (k,).
         x2: array of shape (..., k, n) or (k,); leading axes broadcast.
-        precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or None (the configured default).
+        precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or
+          None (the configured default).
         preferred_element_type: dtype to accumulate in and to return; None: the promoted dtype.
 
     Returns:
@@ -150,9 +151,11 @@ def tensordot(
     Args:
         x1, x2: arrays of numbers.
         axes: int: the last axes of x1 and the first of x2; or two lists of axes.
-        precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or None (the configured default).
+        precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or
+          None (the configured default).
         preferred_element_type: dtype to accumulate in and to return; None: the promoted dtype.
-        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or
+          `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array of x1's other axes and x2's other axes, of the promoted dtype.
@@ -188,9 +191,11 @@ def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1, precision: Any = 
     """Products of vectors along `axis`, as ferrax.numpy.vecdot.
 
     Args:
-        x1, x2: arrays of numbers of one size along `axis`, the other axes broadcasting; x1 is conjugated.
+        x1, x2: arrays of numbers of one size along `axis`, the other axes broadcasting; x1 is
+          conjugated.
         axis: int.
-        precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or None (the configured default).
+        precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or
+          None (the configured default).
         preferred_element_type: dtype to accumulate in and to return; None: the promoted dtype.
 
     Returns:
@@ -228,7 +233,9 @@ def _matrix_power(a, n):
 
 
 def matrix_power(a: ArrayLike, n: int) -> Array:
-    """The n-th power of the square matrices in the last two axes. A negative one is that of the inverse, a float.
+    """The n-th power of the square matrices in the last two axes.
+
+    A negative one is that of the inverse, a float.
 
     Integers have powers that are integers.
 
@@ -259,11 +266,13 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
 
 
 def multi_dot(arrays: Sequence[ArrayLike], *, precision: Any = None) -> Array:
-    """The product of several matrices (the first and last may be vectors), in the order that costs least.
+    """The product of several matrices (the first and last may be vectors), in the order that costs
+    least.
 
     Args:
         arrays: sequence of matrices; the first and last may be vectors.
-        precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or None (the configured default).
+        precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or
+          None (the configured default).
 
     Returns:
         Array of the product's shape.

@@ -1,6 +1,7 @@
 """Systems of equations, inverses, determinants, and functions of singular values.
 
-Invariant: derivatives are those of the solution, not of the way to it: none needs distinct singular values.
+Invariant: derivatives are those of the solution, not of the way to it: none needs distinct singular
+values.
 
     >>> jnp.linalg.solve(jnp.array([[2.0, 0.0], [0.0, 4.0]]), jnp.array([2.0, 2.0]))
     Array([1. , 0.5], dtype=float32)
@@ -64,7 +65,9 @@ def _rows(b, order):
 
 
 def lu_solve(lu, permutation, b, trans=0):
-    """x of ``op(a) @ x == b`` for matrices, from a's factors; trans: 0, 1 (transposed) or 2 (adjoint)."""
+    """x of ``op(a) @ x == b`` for matrices, from a's factors; trans: 0, 1 (transposed) or 2
+    (adjoint).
+    """
     if trans == 0:
         y = _lax.triangular_solve(lu, _rows(b, permutation), left_side=True, lower=True, unit_diagonal=True)
         return _lax.triangular_solve(lu, y, left_side=True)
@@ -183,7 +186,9 @@ def _minors_of(s):
 
 
 def _det_by_products(a):
-    """The determinant without a quotient, so that all its derivatives are those of a polynomial (Bird's algorithm)."""
+    """The determinant without a quotient, so that all its derivatives are those of a polynomial
+    (Bird's algorithm).
+    """
     n = a.shape[-1]
     upper, after = np.triu(np.ones((n, n), bool), 1), np.triu(np.ones((n, n)), 1).astype(a.dtype)
     eye = np.eye(n, dtype=bool)
@@ -399,7 +404,9 @@ def _pinv_rule(primals, tangents):
 
 
 def _thin(x, y, z):
-    """x @ y @ z, where x and z have one shape and y has that of their adjoints; no intermediate result is larger than the operands."""
+    """x @ y @ z, where x and z have one shape and y has that of their adjoints; no intermediate
+    result is larger than the operands.
+    """
     return x @ y @ z if x.shape[-2] <= x.shape[-1] else x @ (y @ z)
 
 
@@ -455,7 +462,8 @@ def _cond_number(x, p):
 
 
 def cond(x: ArrayLike, p: Any = None) -> Array:
-    """Condition numbers: ``norm(x, p) * norm(inv(x), p)``, by default the ratio of the largest to the smallest singular value.
+    """Condition numbers: ``norm(x, p) * norm(inv(x), p)``, by default the ratio of the largest to
+    the smallest singular value.
 
     Args:
         x: shape (..., m, n), square but for p of None, 2 and -2.
@@ -465,7 +473,8 @@ def cond(x: ArrayLike, p: Any = None) -> Array:
         Real array of shape (...).
 
     Raises:
-        ValueError: the matrices are not square, or have less than two axes, or the norm is not known.
+        ValueError: the matrices are not square, or have less than two axes, or the norm is not
+          known.
 
     >>> cond(jnp.array([[4.0, 0.0], [0.0, 2.0]]))
     Array(2., dtype=float32)
@@ -489,7 +498,8 @@ def _matrix_rank(a, tol, rtol, hermitian):
 
 
 def matrix_rank(M: ArrayLike, rtol: ArrayLike | None = None, *, hermitian: bool = False, tol: ArrayLike | None = None) -> Array:
-    """How many singular values of matrices (..., m, n) are above tol, or above rtol times the largest; by default max(m, n) eps.
+    """How many singular values of matrices (..., m, n) are above tol, or above rtol times the
+    largest; by default max(m, n) eps.
 
     Args:
         M: matrices; of a vector, whether it is not zero.
