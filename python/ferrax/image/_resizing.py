@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
 
 class ResizeMethod(enum.Enum):
-    """The interpolation method: `from_string` also accepts "bilinear", "trilinear", "triangle", "bicubic", "tricubic" and "bicubic-pytorch"."""
+    """The interpolation method: `from_string` also accepts "bilinear", "trilinear", "triangle",
+    "bicubic", "tricubic" and "bicubic-pytorch".
+    """
 
     NEAREST = 0
     LINEAR = 1
@@ -63,7 +65,10 @@ def _lanczos(radius):
 
 
 def _keys(a):
-    """R. Keys, "Cubic convolution interpolation for digital image processing", IEEE Trans. ASSP 29, 1981, of parameter a."""
+    """R. Keys, "Cubic convolution interpolation for digital image processing", IEEE Trans.
+
+    ASSP 29, 1981, of parameter a.
+    """
 
     def kernel(x):
         near = ((a + 2) * x - (a + 3)) * x * x + 1
@@ -160,8 +165,9 @@ def resize(image: ArrayLike, shape: Sequence[int], method: str | ResizeMethod, a
     Args:
         image: an array of any rank; integers become floats, unless the method is "nearest".
         shape: the size along each axis.
-        method: a ResizeMethod or its name: "nearest", "linear", "cubic" (Keys, a = -1/2), "cubic-pytorch" (the same, and without antialias a = -3/4
-            with edges repeated, as PyTorch has it), "lanczos3", "lanczos5" or "area".
+        method: a ResizeMethod or its name: "nearest", "linear", "cubic" (Keys, a = -1/2),
+            "cubic-pytorch" (the same, and without antialias a = -3/4 with edges repeated, as
+            PyTorch has it), "lanczos3", "lanczos5" or "area".
         antialias: whether an image that shrinks is smoothed.
         precision: of the products.
 
@@ -169,7 +175,8 @@ def resize(image: ArrayLike, shape: Sequence[int], method: str | ResizeMethod, a
         An array of that shape.
 
     Raises:
-        ValueError: the shape has another rank, an axis of size 0 would be resized, or the method does not exist.
+        ValueError: the shape has another rank, an axis of size 0 would be resized, or the method
+          does not exist.
 
         >>> import ferrax.image
         >>> ferrax.image.resize(jnp.array([0.0, 1.0]), (4,), "linear")
@@ -194,7 +201,10 @@ def scale_and_translate(
     antialias: bool = True,
     precision: Any = lax.Precision.HIGHEST,
 ) -> Array:
-    """The image scaled and translated: position u of the input is at `u scale + translation` of the output. Differentiable in all of these.
+    """The image scaled and translated: position u of the input is at `u scale + translation` of the
+    output.
+
+    Differentiable in all of these.
 
     Args:
         image: an array of any rank.

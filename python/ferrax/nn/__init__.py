@@ -1,4 +1,6 @@
-"""Functions for neural networks: activations, normalisation over an axis, attention, initializers."""
+"""Functions for neural networks: activations, normalisation over an axis, attention,
+initializers.
+"""
 
 from ..scipy._softmax import log_softmax, softmax
 from ..scipy.special import logsumexp

@@ -40,7 +40,9 @@ _DOC = """{formula}.
 def _doc(
     formula: str, prints: str, extra: str = "", kind: str = "of x's dtype if that is floating point, else of the default float's", points: str = "[-1.0, 2.0]"
 ) -> Callable[[_F], _F]:
-    """Decorator that adds the common docstring of activations. prints: the output of the example at `points`."""
+    """Decorator that adds the common docstring of activations. prints: the output of the example at
+    `points`.
+    """
 
     def decorate(f):
         text = {"formula": formula.removesuffix("."), "extra": extra and f"\n      {extra}.", "kind": kind, "points": points, "prints": prints}
@@ -55,7 +57,9 @@ def _inexact(name, x):
 
 
 def _check_parameter(x, value):
-    """Applies strict promotion to a parameter and x; not to an integer x, which the function converts first."""
+    """Applies strict promotion to a parameter and x; not to an integer x, which the function
+    converts first.
+    """
     if is_inexact(x.dtype):
         check_promotion(x, value)
 

@@ -1,7 +1,7 @@
 """Scaled dot-product attention, with grouped queries, masks, sequence lengths and local windows.
 
-Invariant: the softmax is of float32, of the scores' real parts, whatever the inputs' dtype, and a query whose keys are all masked gives zeros where
-lengths mask it out.
+Invariant: the softmax is of float32, of the scores' real parts, whatever the inputs' dtype, and a
+query whose keys are all masked gives zeros where lengths mask it out.
 """
 
 from __future__ import annotations
@@ -94,13 +94,15 @@ def dot_product_attention(
 
     Args:
       query: shape (B, T, N, H), or (T, N, H): batch, target positions, heads, features.
-      key, value: shape (B, S, K, H), or (S, K, H), where K divides N: each key and value head serves N / K query heads.
+      key, value: shape (B, S, K, H), or (S, K, H), where K divides N: each key and value head
+        serves N / K query heads.
       bias: added to the scores; broadcasts to (B, N, T, S).
       mask: boolean, true where a query attends to a key; broadcasts to (B, N, T, S).
       scale: by default 1 / sqrt(H).
       is_causal: position t attends to positions up to t.
       query_seq_lengths, key_value_seq_lengths: int32[B], how many positions of each are real.
-      local_window_size: a pair (left, right), or one int for both: position t attends to positions from t - left to t + right.
+      local_window_size: a pair (left, right), or one int for both: position t attends to positions
+        from t - left to t + right.
       implementation: None or "xla".
       return_residual: also return the logarithm of the softmax's denominator, shape (B, T, N).
 
@@ -155,7 +157,10 @@ def dot_product_attention(
 
 
 def _of_rank_4(name, x, whole):
-    """x with leading axes of size 1. Raises ValueError unless it broadcasts to the shape of the scores."""
+    """x with leading axes of size 1.
+
+    Raises ValueError unless it broadcasts to the shape of the scores.
+    """
     if x is None:
         return None
     x = jnp.asarray(x)
@@ -190,7 +195,9 @@ def _attend(query, key, value, bias, mask, q_lengths, kv_lengths, *, scale, is_c
 
 
 def _visible(mask, is_causal, window, q_lengths, kv_lengths, n_target, n_source):
-    """The mask of the keys that each query attends to, broadcastable to (B, N, T, S); None if all."""
+    """The mask of the keys that each query attends to, broadcastable to (B, N, T, S); None if
+    all.
+    """
     parts = [] if mask is None else [mask]
     t, s = jnp.arange(n_target)[None, None, :, None], jnp.arange(n_source)[None, None, None]
     if is_causal:

@@ -1,6 +1,7 @@
 """Functions over an axis: standardize, logmeanexp, one_hot.
 
-Invariant: masked-out elements (`where` false) take no part, and a slice that is masked out whole gives no NaN derivative elsewhere.
+Invariant: masked-out elements (`where` false) take no part, and a slice that is masked out whole
+gives no NaN derivative elsewhere.
 """
 
 from __future__ import annotations
@@ -77,7 +78,8 @@ def standardize(
         mean, variance: computed from x where None.
         epsilon: added to the variance.
         where: the elements over which mean and variance are computed.
-        algorithm: "fast" (mean of squares minus square of the mean) or "stable" (mean of squared deviations: exact near a large mean).
+        algorithm: "fast" (mean of squares minus square of the mean) or "stable" (mean of squared
+          deviations: exact near a large mean).
 
     Returns:
         Array of x's shape, of its dtype made float.
@@ -114,7 +116,8 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: Any = -1) -> A
       x: an array of indices.
       num_classes: the size of the new axis, an int.
       dtype: the result's dtype; by default the default float.
-      axis: position of the new axis; or the name of a mapped axis, along which the classes are distributed.
+      axis: position of the new axis; or the name of a mapped axis, along which the classes are
+        distributed.
 
     Returns:
       an array of x's shape with one axis more.

@@ -1,6 +1,7 @@
 """Products of matrices with a scale for each block.
 
-Invariant: a scale belongs to a block of the contracted axis: shapes of operand and scale differ only in the size of that axis, by an integer factor.
+Invariant: a scale belongs to a block of the contracted axis: shapes of operand and scale differ
+only in the size of that axis, by an integer factor.
 
     scaled_matmul(a, b, a_scales, b_scales) == einsum("bmk,bnk->bmn", a * repeat(a_scales), b * repeat(b_scales))
 """
@@ -24,7 +25,8 @@ _NAME = "scaled_matmul"
 
 
 def scaled_matmul(lhs: Array, rhs: Array, lhs_scales: Array, rhs_scales: Array, preferred_element_type: DTypeLike = np.float32) -> Array:
-    """The product of lhs and rhs over their last axes, each block of elements times its scale; computed in float32.
+    """The product of lhs and rhs over their last axes, each block of elements times its scale;
+    computed in float32.
 
     Args:
       lhs: (B, M, K).
@@ -65,7 +67,9 @@ def scaled_matmul(lhs: Array, rhs: Array, lhs_scales: Array, rhs_scales: Array, 
 
 @dataclasses.dataclass
 class BlockScaleConfig:
-    """How an operand is quantised: the dtypes of its elements and scales, and the length of a block."""
+    """How an operand is quantised: the dtypes of its elements and scales, and the length of a
+    block.
+    """
 
     mode: str
     block_size: int
@@ -114,7 +118,8 @@ def scaled_dot_general(
     Args:
       lhs, rhs, dimension_numbers: as in `lax.dot_general`.
       preferred_element_type: the result's dtype.
-      configs: None; quantised products are those of GPUs with such units, and JAX's CPU refuses them too.
+      configs: None; quantised products are those of GPUs with such units, and JAX's CPU refuses
+        them too.
       implementation: ignored.
 
     Returns:

@@ -61,7 +61,8 @@ def zeros(key: Array, shape: Sequence[int], dtype: DTypeLike | None = None, out_
         key: not used.
         shape: sequence of ints.
         dtype: dtype; None: the default float.
-        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or
+          `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array of `shape` and `dtype`.
@@ -81,7 +82,8 @@ def ones(key: Array, shape: Sequence[int], dtype: DTypeLike | None = None, out_s
         key: not used.
         shape: sequence of ints.
         dtype: dtype; None: the default float.
-        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or
+          `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array of `shape` and `dtype`.
@@ -163,7 +165,8 @@ def normal(stddev: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initiali
 
 
 def truncated_normal(stddev: ArrayLike = 1e-2, dtype: DTypeLike | None = None, lower: ArrayLike = -2.0, upper: ArrayLike = 2.0) -> Initializer:
-    """The initializer that draws from a normal distribution with mean 0, truncated at `lower` and `upper` standard deviations.
+    """The initializer that draws from a normal distribution with mean 0, truncated at `lower` and
+    `upper` standard deviations.
 
     Args:
         stddev: the standard deviation of the uncut distribution.
@@ -187,7 +190,9 @@ def truncated_normal(stddev: ArrayLike = 1e-2, dtype: DTypeLike | None = None, l
 
 
 def _fans(shape, in_axis, out_axis, batch_axis):
-    """The numbers of inputs and outputs of one unit; remaining axes are the receptive field and count for both."""
+    """The numbers of inputs and outputs of one unit; remaining axes are the receptive field and
+    count for both.
+    """
     if len(shape) <= 1 and (in_axis, out_axis) == (-2, -1):
         raise ValueError(
             f"Can't compute input and output sizes of a {len(shape)}-dimensional weights tensor with default in_axis."
@@ -214,7 +219,8 @@ def variance_scaling(
         scale: a positive number.
         mode: which fan: "fan_in", "fan_out", "fan_avg" or "fan_geo_avg".
         distribution: "truncated_normal", "normal" or "uniform".
-        in_axis, out_axis, batch_axis: axes of inputs, of outputs, and axes that count for neither; ints or sequences of them.
+        in_axis, out_axis, batch_axis: axes of inputs, of outputs, and axes that count for neither;
+          ints or sequences of them.
         dtype: the default dtype.
 
     Returns:
@@ -320,7 +326,8 @@ he_normal = kaiming_normal = _scaled("he_normal", 2.0, "fan_in", "truncated_norm
 
 
 def orthogonal(scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike | None = None) -> Initializer:
-    """The initializer of matrices with orthonormal rows or columns (whichever are fewer), times `scale`.
+    """The initializer of matrices with orthonormal rows or columns (whichever are fewer), times
+    `scale`.
 
     Args:
         scale: a number.
@@ -352,7 +359,8 @@ def orthogonal(scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike |
 
 
 def delta_orthogonal(scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike | None = None) -> Initializer:
-    """The initializer of convolution kernels that are orthogonal at the centre and 0 elsewhere (Xiao et al., 2018).
+    """The initializer of convolution kernels that are orthogonal at the centre and 0 elsewhere
+    (Xiao et al., 2018).
 
     Args:
         scale: a number.

@@ -1,11 +1,13 @@
-"""Random numbers from explicit keys: equal keys give equal draws, and a key is split before it is used twice.
+"""Random numbers from explicit keys: equal keys give equal draws, and a key is split before it is
+used twice.
 
     key = random.key(0)                        # or random.PRNGKey(0), a raw key
     key, sub = random.split(key)
     x = random.normal(sub, (3,))
 
-The generator is threefry2x32, in both of JAX's counter layouts (`jax_threefry_partitionable`); `impl="rbg"` and `impl="unsafe_rbg"` name those whose bits
-`lax.rng_bit_generator` draws, by philox4x32. Under `vmap` those draw for all lanes from the first lane's key, as in JAX.
+The generator is threefry2x32, in both of JAX's counter layouts (`jax_threefry_partitionable`);
+`impl="rbg"` and `impl="unsafe_rbg"` name those whose bits `lax.rng_bit_generator` draws, by
+philox4x32. Under `vmap` those draw for all lanes from the first lane's key, as in JAX.
 """
 
 from ._discrete import binomial, multinomial, poisson

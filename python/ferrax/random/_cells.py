@@ -1,6 +1,7 @@
 """Uniform draws for functions that are infinite or steep at 0 or 1.
 
-Invariant: the numbers are those of `uniform` but for the first and the last cell of its grid, where they are finer: one point would be the whole cell.
+Invariant: the numbers are those of `uniform` but for the first and the last cell of its grid, where
+they are finer: one point would be the whole cell.
 
     Cells(key, shape, dtype).log() is finite, and -log(1 - u) never 0
 """
@@ -17,7 +18,9 @@ def scalar(x, dtype):
 
 
 class Cells:
-    """Uniform draws u: `unit` in [0, 1) on the grid of multiples of `eps`, `rest` in (0, 1) from their further bits, `first` and `last` where in those cells."""
+    """Uniform draws u: `unit` in [0, 1) on the grid of multiples of `eps`, `rest` in (0, 1) from
+    their further bits, `first` and `last` where in those cells.
+    """
 
     def __init__(self, key, shape, dtype):
         self.unit, self.rest = unit_and_rest(key, shape, dtype)
@@ -56,7 +59,9 @@ class Cells:
 
 
 def gumbel_of_64_bits(key, shape):
-    """Draws from the nearer end of the interval, where 64 bits have as many digits as float32 holds: -log(-log(x)) of x or of 1 - x."""
+    """Draws from the nearer end of the interval, where 64 bits have as many digits as float32
+    holds: -log(-log(x)) of x or of 1 - x.
+    """
     high, low = _random_bits(key, 32, (2, *shape))
     near_0 = lax.lt(high, np.uint32(1 << 31))
     carry = lax.eq(low, np.uint32(0)).astype(np.uint32)

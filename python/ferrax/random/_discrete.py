@@ -1,6 +1,7 @@
 """Distributions of integers: Poisson, binomial, multinomial.
 
-Invariant: small means are drawn by inversion, large ones by rejection, as in JAX, so that draws are its draws.
+Invariant: small means are drawn by inversion, large ones by rejection, as in JAX, so that draws are
+its draws.
 
     >>> random.poisson(random.key(0), 3.0).dtype
     dtype('int32')
@@ -42,7 +43,8 @@ def poisson(
         lam: rates.
         shape: the result's shape, to which `lam` broadcasts; by default lam's.
         dtype: an integer dtype; by default the default one.
-        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or
+          `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array of `shape` and `dtype`.
@@ -209,7 +211,9 @@ _MANY_TRIALS = 1e5
 
 
 def _log_binomial(k, n, q):
-    """The logarithm of the probability of k, up to what does not depend on it, for k and n - k of 10 and more."""
+    """The logarithm of the probability of k, up to what does not depend on it, for k and n - k of
+    10 and more.
+    """
     rest = n - k
     return _powers(k, n * q) + _powers(rest, n * (1 - q)) - 0.5 * jnp.log(k * (rest / n)) - 1 / (12 * k) - 1 / (12 * rest)
 

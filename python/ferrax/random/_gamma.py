@@ -1,7 +1,8 @@
 """Distributions by rejection: gamma and those made of it, Poisson, binomial.
 
-Invariant: gamma draws are differentiable in the shape parameter (implicit reparameterisation): d sample / d a = -(dP/da) / p, where P is
-the distribution function, as in Figurnov, Mohamed and Mnih (2018).
+Invariant: gamma draws are differentiable in the shape parameter (implicit reparameterisation): d
+sample / d a = -(dP/da) / p, where P is the distribution function, as in Figurnov, Mohamed and Mnih
+(2018).
 """
 
 from __future__ import annotations
@@ -34,7 +35,10 @@ if TYPE_CHECKING:
 
 
 def _draw_one(key, a, log_space):
-    """Marsaglia and Tsang (2000), for one draw. Shapes below 1 are drawn at a + 1 and scaled by u ** (1 / a)."""
+    """Marsaglia and Tsang (2000), for one draw.
+
+    Shapes below 1 are drawn at a + 1 and scaled by u ** (1 / a).
+    """
     dtype = a.dtype
     number = lambda v: np.asarray(v, dtype)[()]
     one = number(1)
@@ -103,7 +107,9 @@ def _gamma(key, a, *, shape, dtype, log_space):
 
 
 def _drawn(keys, a, *, log_space):
-    """Draws for keys of shape k.. and parameters of shape k.. i..: of each key as many as there are i."""
+    """Draws for keys of shape k.. and parameters of shape k.. i..: of each key as many as there are
+    i.
+    """
     if not a.size:
         return a
     each = _core.bind("random_split", keys, shape=(a.size // keys.size,))
@@ -193,9 +199,11 @@ def dirichlet(
     Args:
         key: a key.
         alpha: concentrations, shape (..., n).
-        shape: the result's shape without its last axis, to which alpha.shape[:-1] broadcasts; by default that.
+        shape: the result's shape without its last axis, to which alpha.shape[:-1] broadcasts; by
+          default that.
         dtype: a float dtype; by default the default one.
-        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or
+          `PartitionSpec`; None: derived from the operands.
 
     Returns:
         an array of shape (*shape, n).
@@ -342,7 +350,8 @@ def ball(
         p: the norm.
         shape: the result's shape without its last axis.
         dtype: a float dtype; by default the default one.
-        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or
+          `PartitionSpec`; None: derived from the operands.
 
     Returns:
         an array of shape (*shape, d).

@@ -1,7 +1,9 @@
-"""Keys of the three generators: typed ones of dtype `key<fry>`, `key<rbg>` or `key<urbg>`, and raw ones, arrays `u32[..., 2]` (or 4) of words.
+"""Keys of the three generators: typed ones of dtype `key<fry>`, `key<rbg>` or `key<urbg>`, and raw
+ones, arrays `u32[..., 2]` (or 4) of words.
 
 Raw keys belong to the default generator.
-Invariant: inside the package keys are typed; `typed` wraps on the way in and `like` unwraps on the way out, so a raw key gives raw keys.
+Invariant: inside the package keys are typed; `typed` wraps on the way in and `like` unwraps on the
+way out, so a raw key gives raw keys.
 """
 
 from __future__ import annotations
@@ -124,7 +126,8 @@ def PRNGKey(seed: ArrayLike, *, impl: str | None = None) -> Array:
 
     Args:
         seed: a Python int or an integer scalar.
-        impl: the generator, "threefry2x32", "rbg" or "unsafe_rbg", or the dtype of its keys; by default that of `jax_default_prng_impl`.
+        impl: the generator, "threefry2x32", "rbg" or "unsafe_rbg", or the dtype of its keys; by
+          default that of `jax_default_prng_impl`.
 
     Returns:
         Raw key, uint32 of shape (2,) or (4,).
@@ -145,7 +148,8 @@ def key(seed: ArrayLike, *, impl: str | None = None, dtype: DTypeLike | None = N
 
     Args:
         seed: a Python int or an integer scalar.
-        impl: the generator, "threefry2x32", "rbg" or "unsafe_rbg"; None: that of `jax_default_prng_impl`.
+        impl: the generator, "threefry2x32", "rbg" or "unsafe_rbg"; None: that of
+          `jax_default_prng_impl`.
         dtype: the dtype of the generator's keys, in place of `impl`.
 
     Returns:
@@ -243,7 +247,8 @@ def wrap_key_data(key_bits_array: Array, *, impl: str | None = None, dtype: DTyp
         Keys of shape (...).
 
     Raises:
-        TypeError: the last axis or the dtype is not that of the generator's words, or both `impl` and `dtype` are given.
+        TypeError: the last axis or the dtype is not that of the generator's words, or both `impl`
+          and `dtype` are given.
 
     >>> random.wrap_key_data(jnp.array([0, 7], "uint32")).shape
     ()

@@ -37,10 +37,12 @@ def multivariate_normal(
         key: a key.
         mean: shape (..., n).
         cov: covariances, shape (..., n, n), positive (semi)definite.
-        shape: the result's shape without its last axis, to which the batch axes of mean and cov broadcast; by default their common shape.
+        shape: the result's shape without its last axis, to which the batch axes of mean and cov
+          broadcast; by default their common shape.
         dtype: a float dtype; by default the one that mean and cov promote to.
         method: the factorisation: "cholesky" (needs a definite matrix), "svd" or "eigh".
-        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or
+          `PartitionSpec`; None: derived from the operands.
 
     Returns:
         an array of shape (*shape, n).
@@ -106,7 +108,8 @@ def orthogonal(
         shape: the batch axes.
         dtype: a float or complex dtype; by default the default float.
         m: the number of columns; by default n.
-        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or
+          `PartitionSpec`; None: derived from the operands.
 
     Returns:
         an array of shape (*shape, n, m) with orthonormal columns (rows, where m > n).
@@ -128,7 +131,9 @@ def _orthogonal(key, *, n, m, shape, dtype):
 
 
 def _orthonormal(z):
-    """The factor Q of z = QR whose R has a positive diagonal: Gram and Schmidt's, each column cleaned twice against rounding."""
+    """The factor Q of z = QR whose R has a positive diagonal: Gram and Schmidt's, each column
+    cleaned twice against rounding.
+    """
 
     def column(j, q):
         v = lax.dynamic_index_in_dim(z, j, axis=-1, keepdims=False)

@@ -1,11 +1,12 @@
 """Draws from the tails of the normal distribution, by the inverse of its survival function Q.
 
-Far out, erf is 1 to rounding, and draws by its inverse are a few numbers over and over. There a draw is low + d, where
+Far out, erf is 1 to rounding, and draws by its inverse are a few numbers over and over. There a
+draw is low + d, where
 
     log Q(low + d) - log Q(low) = log(1 - v m)        v uniform, m the fraction of the tail beyond low that is not beyond high
 
-Q is the density times Mills' ratio, so the left side is -(low + d / 2) d and a logarithm that varies little: d is known to rounding, however
-far out the interval lies and however narrow it is.
+Q is the density times Mills' ratio, so the left side is -(low + d / 2) d and a logarithm that
+varies little: d is known to rounding, however far out the interval lies and however narrow it is.
 
 Invariant: low is at least 1.5, so that the continued fraction of Mills' ratio has converged.
 """

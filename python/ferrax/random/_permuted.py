@@ -32,7 +32,8 @@ def permutation(key: ArrayLike, x: ArrayLike, axis: int = 0, independent: bool =
         x: an array, or an int.
         axis: the axis.
         independent: permute each vector along the axis on its own.
-        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or
+          `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array like x, or of range(x).
@@ -95,8 +96,8 @@ def choice(
 
     Raises:
         TypeError: the shape is not a sequence.
-        ValueError: there is nothing to draw from, too little without replacement, the axis is out of bounds, or the
-            weights' shape is wrong.
+        ValueError: there is nothing to draw from, too little without replacement, the axis is out
+            of bounds, or the weights' shape is wrong.
 
     >>> random.choice(random.key(0), 5, (2,))
     Array([4, 0], dtype=int32)

@@ -1,8 +1,9 @@
 """Distributions by inversion: one uniform draw through a function.
 
-Invariant: each draw starts from the same bits as JAX's, and differs from it by the rounding of that function alone; except where the uniform draw is in
-the first or the last cell of its grid and the function is infinite or steep there: such a draw takes further bits into account, so that it is finite,
-and tails are as frequent as they should be.
+Invariant: each draw starts from the same bits as JAX's, and differs from it by the rounding of that
+function alone; except where the uniform draw is in the first or the last cell of its grid and the
+function is infinite or steep there: such a draw takes further bits into account, so that it is
+finite, and tails are as frequent as they should be.
 """
 
 from __future__ import annotations
@@ -53,7 +54,8 @@ def normal(key: ArrayLike, shape: Sequence[int] = (), dtype: DTypeLike | None = 
         key: a key.
         shape: the result's shape.
         dtype: a float or complex dtype; by default the default float.
-        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or
+          `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array of `shape` and `dtype`.
@@ -97,14 +99,16 @@ def truncated_normal(
     *,
     out_sharding: NamedSharding | PartitionSpec | None = None,
 ) -> Array:
-    """Draws from the standard normal distribution cut to (lower, upper), which may lie as far out as there are numbers.
+    """Draws from the standard normal distribution cut to (lower, upper), which may lie as far out
+    as there are numbers.
 
     Args:
         key: a key.
         lower, upper: the bounds.
         shape: the result's shape, to which the bounds broadcast; by default their common shape.
         dtype: a float dtype; by default the default one.
-        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or
+          `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array of `shape` and `dtype`.
@@ -189,9 +193,11 @@ def gumbel(
         key: a key.
         shape: the result's shape.
         dtype: a float dtype; by default the default one.
-        mode: "low", "high" for twice the bits, which the upper tail shows, or "highest" for float32 numbers that take all of them into account; by default
-            the value of `jax_high_dynamic_range_gumbel`.
-        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
+        mode: "low", "high" for twice the bits, which the upper tail shows, or "highest" for float32
+            numbers that take all of them into account; by default the value of
+            `jax_high_dynamic_range_gumbel`.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or
+          `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array of `shape` and `dtype`.
@@ -296,7 +302,8 @@ def rademacher(
         key: a key.
         shape: the result's shape.
         dtype: the result's dtype; by default the default integer.
-        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or
+          `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array of `shape` and `dtype`.
@@ -388,7 +395,8 @@ def geometric(
         p: probabilities.
         shape: the result's shape, to which `p` broadcasts; by default p's.
         dtype: an integer dtype; by default the default one.
-        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or
+          `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array of `shape` and `dtype`.
@@ -483,8 +491,10 @@ def double_sided_maxwell(key: ArrayLike, loc: ArrayLike, scale: ArrayLike, shape
 
     Args:
         key: a key.
-        loc, scale: the parameters; where they promote to another type than `dtype` the result is of that.
-        shape: the result's leading axes, before those of the parameters' common shape; by default that shape once more.
+        loc, scale: the parameters; where they promote to another type than `dtype` the result is of
+          that.
+        shape: the result's leading axes, before those of the parameters' common shape; by default
+          that shape once more.
         dtype: a float dtype; by default the default one.
 
     Returns:
@@ -561,16 +571,19 @@ def categorical(
         key: a key.
         logits: unnormalised log probabilities, floating point.
         axis: the axis of the categories.
-        shape: the result's shape, to which logits' shape without `axis` broadcasts; by default that.
+        shape: the result's shape, to which logits' shape without `axis` broadcasts; by default
+          that.
         replace: whether a category may be drawn more than once along the leading axes of `shape`.
         mode: as in `gumbel`.
-        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or
+          `PartitionSpec`; None: derived from the operands.
 
     Returns:
         an integer array.
 
     Raises:
-        ValueError: the logits are not floating point, the shape does not fit, or there are too few categories to draw without replacement.
+        ValueError: the logits are not floating point, the shape does not fit, or there are too few
+          categories to draw without replacement.
 
     >>> random.categorical(random.key(0), jnp.zeros(3), shape=(2,)).shape
     (2,)

@@ -71,7 +71,9 @@ def float_dtype(name, dtype, *, complex_too=False):
 
 
 def check_parameters(name, dtype, *xs):
-    """Raises TypePromotionError for a distribution's parameter of a type that does not promote to the draws' `dtype`, TypeError for no array."""
+    """Raises TypePromotionError for a distribution's parameter of a type that does not promote to
+    the draws' `dtype`, TypeError for no array.
+    """
     check_arraylike(name, *xs)
     for x in xs:
         if _core.result_type(x, dtype) != dtype:
@@ -103,8 +105,10 @@ def bits(key: ArrayLike, shape: Sequence[int] = (), dtype: Any = None, *, out_sh
     Args:
         key: a key.
         shape: the result's shape.
-        dtype: an unsigned integer dtype; by default the default unsigned type. Those of 2 and 4 bits get the low bits of a draw of uint8.
-        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
+        dtype: an unsigned integer dtype; by default the default unsigned type. Those of 2 and 4
+          bits get the low bits of a draw of uint8.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or
+          `PartitionSpec`; None: derived from the operands.
 
     Returns:
         an array of `shape` and `dtype`.
@@ -141,7 +145,8 @@ def uniform(
         shape: the result's shape.
         dtype: a float dtype; by default the default one.
         minval, maxval: the bounds; they broadcast to `shape`.
-        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or
+          `PartitionSpec`; None: derived from the operands.
 
     Returns:
         an array of `shape` and `dtype`.
@@ -160,7 +165,9 @@ def uniform(
 
 
 def _may_overflow(minval, maxval, dtype):
-    """Whether the distance of bounds may be beyond the dtype's numbers: traced bounds may be anything."""
+    """Whether the distance of bounds may be beyond the dtype's numbers: traced bounds may be
+    anything.
+    """
     if not all(isinstance(x, (int, float, np.generic, np.ndarray)) for x in (minval, maxval)):
         return True
     with np.errstate(all="ignore"):
@@ -178,7 +185,8 @@ def _uniform(key, minval, maxval, *, shape, dtype, wide):
 
 
 def between(unit, minval, maxval, *, wide=False):
-    """The number of [minval, maxval) that a draw from [0, 1) gives; its last step keeps rounding above minval.
+    """The number of [minval, maxval) that a draw from [0, 1) gives; its last step keeps rounding
+    above minval.
 
     Args:
         unit: draws from [0, 1).
@@ -196,7 +204,9 @@ def between(unit, minval, maxval, *, wide=False):
 
 
 def _random_words(key, shape, dtype):
-    """Random words of a float's size, and how many of their bits its mantissa leaves out, the lowest."""
+    """Random words of a float's size, and how many of their bits its mantissa leaves out, the
+    lowest.
+    """
     info = jnp.finfo(dtype)
     words = np.dtype(f"uint{max(info.bits, 8)}")
     # A mantissa below 8 bits takes no more than 8 random ones, whatever the type's width.
@@ -207,16 +217,20 @@ def _random_words(key, shape, dtype):
 
 
 def _on_grid(words, excess, dtype):
-    """Numbers of [0, 1), multiples of the dtype's epsilon: a mantissa under the exponent of 1.0 gives [1, 2)."""
+    """Numbers of [0, 1), multiples of the dtype's epsilon: a mantissa under the exponent of 1.0
+    gives [1, 2).
+    """
     one = np.ones((), dtype).view(words.dtype)[()]
     mantissa = lax.shift_right_logical(words, words.dtype.type(excess))
     return lax.sub(lax.bitcast_convert_type(lax.bitwise_or(mantissa, one), dtype), np.asarray(1, dtype)[()])
 
 
 def unit_and_rest(key, shape, dtype):
-    """Draws u from [0, 1), those of `uniform`, and numbers r of (0, 1) from the bits that u leaves out: u + epsilon r is uniform too, on a finer grid.
+    """Draws u from [0, 1), those of `uniform`, and numbers r of (0, 1) from the bits that u leaves
+    out: u + epsilon r is uniform too, on a finer grid.
 
-    A function that is infinite or steep at 0 or 1 takes the finer number in the grid's first and last cells, of which one point would be all.
+    A function that is infinite or steep at 0 or 1 takes the finer number in the grid's first and
+    last cells, of which one point would be all.
     """
     words, excess = _random_words(key, shape, dtype)
     # No more bits than are exact together with the half that keeps r off 0 and 1.
@@ -241,9 +255,11 @@ def randint(
     Args:
         key: a key.
         shape: the result's shape.
-        minval, maxval: the bounds; they broadcast to `shape`. Where maxval <= minval the draw is minval.
+        minval, maxval: the bounds; they broadcast to `shape`. Where maxval <= minval the draw is
+          minval.
         dtype: an integer dtype; by default the default one.
-        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or
+          `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array of `shape` and `dtype`.
@@ -328,7 +344,8 @@ def bernoulli(
         p: probabilities, floating point.
         shape: the result's shape, to which `p` broadcasts; by default p's.
         mode: "low", or "high" for 46 in place of 23 bits of precision (in float32).
-        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or
+          `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array of bool of `shape`.

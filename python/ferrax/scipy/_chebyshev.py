@@ -1,6 +1,7 @@
 """Functions from their Chebyshev coefficients, piece by piece (tables in `_chebyshev_tables`).
 
-Invariant: the sum runs from the smallest term to the largest (Clenshaw 1955), and for 32-bit types stops where terms cannot be seen.
+Invariant: the sum runs from the smallest term to the largest (Clenshaw 1955), and for 32-bit types
+stops where terms cannot be seen.
 
     evaluate(SI, x * x) is Si(x) / x
 """
@@ -17,7 +18,9 @@ def _needed(coefficients, dtype):
 
 
 def evaluate(table, t):
-    """The function that the table describes, at t; outside its intervals, at the nearest point of them."""
+    """The function that the table describes, at t; outside its intervals, at the nearest point of
+    them.
+    """
     out = None
     for low, high, coefficients in reversed(table):
         s = (2 * jnp.clip(t, low, high) - (low + high)) / (high - low)

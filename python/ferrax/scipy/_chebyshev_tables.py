@@ -1,6 +1,7 @@
 """Chebyshev coefficients, written by tests/golden/chebyshev.py.
 
-Invariant: a table is a tuple of pieces (low, high, coefficients), the pieces in increasing order and adjacent.
+Invariant: a table is a tuple of pieces (low, high, coefficients), the pieces in increasing order
+and adjacent.
 
     len(SI[0][2]) coefficients give Si(x) / x on [0, 4]
 """

@@ -1,7 +1,7 @@
 """What a function is where its arguments are outside of its domain.
 
-Invariant: where a value is NaN because of the arguments, derivatives by each of them are NaN: a selected constant's would be 0, which an optimizer
-takes for a minimum.
+Invariant: where a value is NaN because of the arguments, derivatives by each of them are NaN: a
+selected constant's would be 0, which an optimizer takes for a minimum.
 
     nan_outside(mu >= 0, entropy, mu)
 """

@@ -1,7 +1,7 @@
 """Half precision, which the functions made of several steps compute in single.
 
-Invariant: a result in half precision is the single-precision one, rounded once. Step by step exp(25) is infinite in float16 and erfc(5) zero,
-though their product is neither.
+Invariant: a result in half precision is the single-precision one, rounded once. Step by step
+exp(25) is infinite in float16 and erfc(5) zero, though their product is neither.
 
     >>> jax.scipy.special.erfcx(np.float16(5))
     Array(0.1107, dtype=float16)
@@ -26,7 +26,9 @@ _F = TypeVar("_F", bound="Callable[..., Any]")
 
 
 def in_single(f: _F) -> _F:
-    """Decorator: f takes arrays of half precision as float32, unless others widen them, and its results are converted back."""
+    """Decorator: f takes arrays of half precision as float32, unless others widen them, and its
+    results are converted back.
+    """
 
     @functools.wraps(f)
     def computed(*args, **kwargs):

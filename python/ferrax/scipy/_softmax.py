@@ -1,6 +1,7 @@
 """softmax and its logarithm.
 
-Invariant: masked-out elements (`where` false) take no part, and a slice that is masked out whole gives no NaN derivative elsewhere.
+Invariant: masked-out elements (`where` false) take no part, and a slice that is masked out whole
+gives no NaN derivative elsewhere.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ if TYPE_CHECKING:
 
 
 def _shifted(name, x, axis, where):
-    """x minus its maximum, -inf where masked out, in a dtype that sums of exponentials fit; and the dtype of the result."""
+    """x minus its maximum, -inf where masked out, in a dtype that sums of exponentials fit; and the
+    dtype of the result.
+    """
     x = as_array(name, x)
     if where is not None:
         # With -inf among its elements an integer array is of the default float, whatever its width.
@@ -43,7 +46,8 @@ def log_softmax(x: ArrayLike, axis: int | Sequence[int] | None = -1, where: Arra
     Args:
       x: an array.
       axis: an axis or a tuple of them; None for all.
-      where: which elements to include, a boolean array that broadcasts to x; the result is -inf at the others.
+      where: which elements to include, a boolean array that broadcasts to x; the result is -inf at
+        the others.
 
     Returns:
       an array of x's shape.
@@ -63,7 +67,8 @@ def softmax(x: ArrayLike, axis: int | Sequence[int] | None = -1, where: ArrayLik
     Args:
       x: an array.
       axis: an axis or a tuple of them; None for all.
-      where: which elements to include, a boolean array that broadcasts to x; the result is 0 at the others.
+      where: which elements to include, a boolean array that broadcasts to x; the result is 0 at the
+        others.
 
     Returns:
       an array of x's shape.

@@ -1,7 +1,8 @@
 """Discrete cosine transforms, of type 2, and their inverses.
 
-Invariant: a cosine transform of n numbers is a Fourier transform of the same n numbers in another order (J. Makhoul, "A fast cosine transform in one and two
-dimensions", IEEE Trans. ASSP 28, 1980): the even ones, then the odd ones from the end.
+Invariant: a cosine transform of n numbers is a Fourier transform of the same n numbers in another
+order (J. Makhoul, "A fast cosine transform in one and two dimensions", IEEE Trans. ASSP 28, 1980):
+the even ones, then the odd ones from the end.
 
     >>> import ferrax.scipy.fft
     >>> ferrax.scipy.fft.dct(jnp.array([1.0, 2.0, 4.0])).round(3)
@@ -120,7 +121,8 @@ def dct(x: Array, type: int = 2, n: int | None = None, axis: int = -1, norm: str
         type: 2; no other is supported.
         n: the length; x is padded with zeros at the end, or cut.
         axis: where.
-        norm: None or "backward" for the sum above; "ortho" for it times sqrt(1 / 2 n), and y[0] times sqrt(1 / 2) again: an orthogonal matrix.
+        norm: None or "backward" for the sum above; "ortho" for it times sqrt(1 / 2 n), and y[0]
+          times sqrt(1 / 2) again: an orthogonal matrix.
 
     Returns:
         float, of x's shape but for n along the axis.

@@ -1,6 +1,7 @@
 """Interpolation on grids.
 
-Invariant: grids are read once, on the host where they are known: their points must ascend or descend strictly.
+Invariant: grids are read once, on the host where they are known: their points must ascend or
+descend strictly.
 
     >>> import ferrax.scipy.interpolate
     >>> f = ferrax.scipy.interpolate.RegularGridInterpolator((jnp.array([0.0, 1.0, 3.0]),), jnp.array([0.0, 10.0, 30.0]))
@@ -30,7 +31,9 @@ _METHODS = ("linear", "nearest")
 
 
 def _places(xi, ndim):
-    """xi as an array whose last axis is over the coordinates: an array, or a tuple of one array for each."""
+    """xi as an array whose last axis is over the coordinates: an array, or a tuple of one array for
+    each.
+    """
     if isinstance(xi, tuple) and len(xi) == 1:
         xi = xi[0]
     if isinstance(xi, tuple):
@@ -44,7 +47,8 @@ class RegularGridInterpolator:
     """Interpolates values on a rectilinear grid, whose points need not be equally spaced.
 
     Args:
-        points: one array of m_k points for each of the grid's axes, strictly ascending or descending.
+        points: one array of m_k points for each of the grid's axes, strictly ascending or
+          descending.
         values: an array of shape (m_0, .., m_n, ...).
         method: "linear" between the grid's points (multilinear), or "nearest".
         bounds_error: False: a program cannot raise errors for computed values.
@@ -52,7 +56,8 @@ class RegularGridInterpolator:
 
     Raises:
         NotImplementedError: for bounds_error.
-        ValueError: for another method, points that do not fit the values or are not in order, or a fill_value of a type that the values have no place for.
+        ValueError: for another method, points that do not fit the values or are not in order, or a
+          fill_value of a type that the values have no place for.
 
         >>> import ferrax.scipy.interpolate
         >>> x = jnp.array([0.0, 1.0, 2.0])
@@ -96,11 +101,13 @@ class RegularGridInterpolator:
         """The values at xi.
 
         Args:
-            xi: float[..., n], places; or a tuple of one array for each axis. With one axis, float[m] are m places.
+            xi: float[..., n], places; or a tuple of one array for each axis. With one axis,
+              float[m] are m places.
             method: instead of the interpolator's own.
 
         Returns:
-            The values, of xi's shape but for its last axis, and the values' axes that are not axes of the grid.
+            The values, of xi's shape but for its last axis, and the values' axes that are not axes
+            of the grid.
 
         Raises:
             ValueError: for places of another dimension, or another method.

@@ -1,6 +1,7 @@
 """Arrays read between their elements.
 
-Invariant: `mode` defines the values outside; derivatives pass through both coordinates and elements.
+Invariant: `mode` defines the values outside; derivatives pass through both coordinates and
+elements.
 
     >>> import ferrax.scipy.ndimage
     >>> ferrax.scipy.ndimage.map_coordinates(jnp.array([0.0, 10.0, 20.0]), [jnp.array([0.5, 1.25])], order=1)
@@ -73,14 +74,19 @@ def _map(x, coordinates, cval, order, mode):
 
 
 def map_coordinates(input: ArrayLike, coordinates: Sequence[ArrayLike], order: int, mode: str = "constant", cval: ArrayLike = 0.0) -> Array:
-    """The elements of `input` at places between its elements, by nearest neighbours or linear interpolation.
+    """The elements of `input` at places between its elements, by nearest neighbours or linear
+    interpolation.
 
     Args:
-        input: an array of any dtype, which is also the result's; integers are rounded, halves away from zero.
-        coordinates: one array for each axis of input, real, broadcast together: where along that axis.
-        order: 0 for the nearest element, 1 for linear interpolation between the two (along each axis) around a place.
-        mode: the elements outside: "constant" (`cval`), "nearest" (the outermost element), "wrap" (the array again), "mirror" (the array turned
-            about its outermost elements) or "reflect" (about their edges).
+        input: an array of any dtype, which is also the result's; integers are rounded, halves away
+          from zero.
+        coordinates: one array for each axis of input, real, broadcast together: where along that
+          axis.
+        order: 0 for the nearest element, 1 for linear interpolation between the two (along each
+          axis) around a place.
+        mode: the elements outside: "constant" (`cval`), "nearest" (the outermost element), "wrap"
+            (the array again), "mirror" (the array turned about its outermost elements) or "reflect"
+            (about their edges).
         cval: the element outside where mode is "constant".
 
     Returns:

@@ -1,6 +1,7 @@
 """Decompositions under scipy's names.
 
-Invariant: options that save copies or checks (overwrite_a, check_finite, ..) are accepted without effect.
+Invariant: options that save copies or checks (overwrite_a, check_finite, ..) are accepted without
+effect.
 
     >>> cholesky(jnp.array([[4.0]]), lower=True)
     Array([[2.]], dtype=float32)
@@ -27,7 +28,10 @@ def _floating(*xs):
 
 
 def _as_columns(a, b, name):
-    """b as matrices, and a function that restores a result's shape; a vector is one column. Raises ValueError if rows differ."""
+    """b as matrices, and a function that restores a result's shape; a vector is one column.
+
+    Raises ValueError if rows differ.
+    """
     vector = b.ndim == 1 or (b.ndim == a.ndim - 1 and b.shape == a.shape[:-1])
     n = b.shape[-1] if vector else b.shape[-2]
     if n != a.shape[-1]:
@@ -39,7 +43,8 @@ def _as_columns(a, b, name):
 
 
 def cholesky(a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Array:
-    """The triangular factor of Hermitian positive definite matrices (..., n, n): upper u with ``u.T.conj() @ u == a``, or lower.
+    """The triangular factor of Hermitian positive definite matrices (..., n, n): upper u with
+    ``u.T.conj() @ u == a``, or lower.
 
     Of a the triangle is read that the factor has, and differentiated by.
 
@@ -215,11 +220,13 @@ def eigh(
         overwrite_b: without effect: arrays are not written to.
         turbo: without effect.
         eigvals: must be None.
-        type: of two matrices: 1 is ``a @ v == b @ v * w``, 2 is ``a @ b @ v == v * w``, 3 is ``b @ a @ v == v * w``.
+        type: of two matrices: 1 is ``a @ v == b @ v * w``, 2 is ``a @ b @ v == v * w``, 3 is ``b @
+          a @ v == v * w``.
         check_finite: without effect: nothing is checked.
 
     Returns:
-        (w, v), or w; of two matrices, ``v.T.conj() @ b @ v`` is one (type 3: with the inverse of b).
+        (w, v), or w; of two matrices, ``v.T.conj() @ b @ v`` is one (type 3: with the inverse of
+        b).
 
     Raises:
         NotImplementedError: eigvals, or another type without b.
@@ -357,7 +364,8 @@ def hessenberg(a: ArrayLike, *, calc_q: bool = False, overwrite_a: bool = False,
 
 
 def hessenberg(a: ArrayLike, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Array | tuple[Array, Array]:
-    """h, or (h, q): ``a == q @ h @ q.T.conj()`` with h zero below its first subdiagonal; a of shape (..., n, n).
+    """h, or (h, q): ``a == q @ h @ q.T.conj()`` with h zero below its first subdiagonal; a of shape
+    (..., n, n).
 
     Args:
         a: shape (..., n, n).
@@ -377,7 +385,8 @@ def hessenberg(a: ArrayLike, *, calc_q: bool = False, overwrite_a: bool = False,
 
 
 def lu_factor(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Array, Array]:
-    """(lu, pivots) of matrices (..., m, n): both factors in one array; row k was exchanged with row pivots[k].
+    """(lu, pivots) of matrices (..., m, n): both factors in one array; row k was exchanged with row
+    pivots[k].
 
     Args:
         a: shape (..., m, n).
@@ -486,7 +495,8 @@ def qr_multiply(
 
     Args:
         a: shape (..., m, n).
-        c: shape (..., k, m) or (m,) for "right", (..., min(m, n), k) or (min(m, n),) for "left"; leading axes are broadcast against a's.
+        c: shape (..., k, m) or (m,) for "right", (..., min(m, n), k) or (min(m, n),) for "left";
+          leading axes are broadcast against a's.
         mode: the side of q: "left" or "right".
         pivoting: as `qr` has it.
         conjugate: of q.
@@ -527,7 +537,8 @@ def schur(a: ArrayLike, output: str = "real") -> tuple[Array, Array]:
 
     Args:
         a: shape (..., n, n).
-        output: "real" (of a real a, t has blocks of two rows for conjugate eigenvalues) or "complex" (t is triangular).
+        output: "real" (of a real a, t has blocks of two rows for conjugate eigenvalues) or
+          "complex" (t is triangular).
 
     Returns:
         (t, z), arrays of shape (..., n, n).

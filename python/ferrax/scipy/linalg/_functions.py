@@ -1,6 +1,7 @@
 """Functions of matrices: expm and its derivative, sqrtm, funm, polar, and Sylvester's equation.
 
-Invariant: derivatives come from the equation that the result solves, so they need no distinct eigenvalues.
+Invariant: derivatives come from the equation that the result solves, so they need no distinct
+eigenvalues.
 
     >>> expm(jnp.zeros((2, 2)))
     Array([[1., 0.],
@@ -66,7 +67,10 @@ def _log_norm(a):
 
 
 def _normalized(a):
-    """a over a power of two near its norm, and the exponent. So neither powers of a large matrix overflow nor those of a small one vanish."""
+    """a over a power of two near its norm, and the exponent.
+
+    So neither powers of a large matrix overflow nor those of a small one vanish.
+    """
     log = _log_norm(a)
     e = jnp.where(jnp.isfinite(log), jnp.floor(log), 0)
     return _times_power(a, -e), e
@@ -110,7 +114,9 @@ def _log_norm_of_power(a, n):
 
 
 def _excess(a, powers, most):
-    """log2 of the factor by which a is too large for the approximant, by norms of powers; at most `most`, that by its own norm."""
+    """log2 of the factor by which a is too large for the approximant, by norms of powers; at most
+    `most`, that by its own norm.
+    """
     real = np.dtype(np.finfo(a.dtype).dtype)
     pairs, reach, degree, coefficient = _CHOICE[real]
     size = lambda p: (_log_norm(powers[p][0]) + powers[p][1]) / p
@@ -165,7 +171,8 @@ def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 1
     Args:
       A: shape (..., n, n).
       upper_triangular: the matrices are upper triangular.
-      max_squarings: the result is nan if more squarings are needed: for norms above about 2^(max_squarings + 3).
+      max_squarings: the result is nan if more squarings are needed: for norms above about
+        2^(max_squarings + 3).
 
     Returns:
       an array of shape (..., n, n).
@@ -173,7 +180,8 @@ def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 1
     Raises:
       ValueError: the matrices are not square.
 
-    Scaling and squaring: Higham, SIAM J. Matrix Anal. 26 (2005), with as many squarings as powers of A ask for: Al-Mohy and Higham, ibid. 31 (2009).
+    Scaling and squaring: Higham, SIAM J. Matrix Anal. 26 (2005), with as many squarings as powers
+    of A ask for: Al-Mohy and Higham, ibid. 31 (2009).
 
     >>> expm(jnp.array([[0.0, 1.0], [0.0, 0.0]]))
     Array([[1., 1.],
@@ -307,7 +315,11 @@ def solve_sylvester(A: ArrayLike, B: ArrayLike, C: ArrayLike, *, method: str = "
 
 
 def _triangular_root(t):
-    """The square root of upper triangular matrices, column by column: Bjorck and Hammarling, Linear Algebra Appl. 52/53 (1983)."""
+    """The square root of upper triangular matrices, column by column: Bjorck and Hammarling, Linear
+    Algebra Appl.
+
+    52/53 (1983).
+    """
     n = t.shape[-1]
     d = jnp.sqrt(jnp.diagonal(t, axis1=-2, axis2=-1))
     eye, index = jnp.eye(n, dtype=t.dtype), jnp.arange(n)
@@ -397,7 +409,8 @@ def funm(A: ArrayLike, func: Callable[[Array], Array], disp: bool = True) -> Arr
     Raises:
       ValueError: A is not square.
 
-    Parlett's recurrence on the Schur form, which requires distinct eigenvalues: Golub and Van Loan, Matrix Computations, 9.1.4.
+    Parlett's recurrence on the Schur form, which requires distinct eigenvalues: Golub and Van Loan,
+    Matrix Computations, 9.1.4.
 
     >>> funm(jnp.array([[2.0]]), lambda x: x * x)
     Array([[4.+0.j]], dtype=complex64)
@@ -441,7 +454,8 @@ def _polar(a, side):
 
 
 def polar(a: ArrayLike, side: str = "right", *, method: str = "qdwh", eps: float | None = None, max_iterations: int | None = None) -> tuple[Array, Array]:
-    """The polar decomposition: ``a == u @ p``, or ``p @ u``, with p Hermitian and positive semidefinite.
+    """The polar decomposition: ``a == u @ p``, or ``p @ u``, with p Hermitian and positive
+    semidefinite.
 
     Args:
       a: shape (..., m, n).

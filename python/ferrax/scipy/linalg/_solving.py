@@ -1,6 +1,7 @@
 """Solutions of linear systems, inverses and determinants, under scipy's names.
 
-Invariant: `overwrite_*` and `check_finite` are accepted and have no effect: arrays do not change, and a nan gives a nan.
+Invariant: `overwrite_*` and `check_finite` are accepted and have no effect: arrays do not change,
+and a nan gives a nan.
 
     >>> solve(jnp.eye(2), jnp.array([1.0, 2.0]))
     Array([1., 2.], dtype=float32)

@@ -1,6 +1,7 @@
 """Matrices of given structure: toeplitz and related ones, companions, and those with names.
 
-Invariant: leading axes of their vectors are batch axes; numpy computes values that depend only on sizes.
+Invariant: leading axes of their vectors are batch axes; numpy computes values that depend only on
+sizes.
 
     >>> toeplitz(jnp.array([1, 2, 3]))
     Array([[1, 2, 3],
@@ -260,7 +261,9 @@ def fiedler(a: ArrayLike) -> Array:
 
 
 def fiedler_companion(a: ArrayLike) -> Array:
-    """Pentadiagonal matrices with the eigenvalues of `companion`, for coefficients a (..., n). Fiedler, Linear Algebra Appl. 372 (2003).
+    """Pentadiagonal matrices with the eigenvalues of `companion`, for coefficients a (..., n).
+
+    Fiedler, Linear Algebra Appl. 372 (2003).
 
     Args:
         a: coefficients, the highest power first, shape (..., n).

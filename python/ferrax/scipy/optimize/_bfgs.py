@@ -1,7 +1,9 @@
-"""The quasi-Newton methods: BFGS, with the inverse of the Hessian as a matrix, and L-BFGS, with the last few steps instead.
+"""The quasi-Newton methods: BFGS, with the inverse of the Hessian as a matrix, and L-BFGS, with the
+last few steps instead.
 
-Invariant: an approximation stays positive definite: a step along which the gradient does not grow does not change it. J. Nocedal and S. Wright, Numerical
-Optimization, 2nd ed., algorithms 6.1 and 7.5, and the first scaling (6.20).
+Invariant: an approximation stays positive definite: a step along which the gradient does not grow
+does not change it. J. Nocedal and S. Wright, Numerical Optimization, 2nd ed., algorithms 6.1 and
+7.5, and the first scaling (6.20).
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ _RUNNING = -1
 
 
 class State(typing.NamedTuple):
-    """The state of the search: iterations, evaluations, the point, the method's memory, and the reason for its end (-1: it has not ended)."""
+    """The state of the search: iterations, evaluations, the point, the method's memory, and the
+    reason for its end (-1: it has not ended).
+    """
 
     nit: typing.Any
     nfev: typing.Any
@@ -31,7 +35,8 @@ class State(typing.NamedTuple):
 
 
 def _run(fun, x0, memory, direction, remember, size, norm, gtol, ftol, maxiter, maxfun, maxgrad, maxls):
-    """Steps until the gradient is small; `direction(memory, g)` gives the way, `remember(memory, s, y, nit)` takes a step and the gradient's change.
+    """Steps until the gradient is small; `direction(memory, g)` gives the way,
+    `remember(memory, s, y, nit)` takes a step and the gradient's change.
 
     size: the norm of a gradient.
     """
@@ -65,7 +70,9 @@ def _run(fun, x0, memory, direction, remember, size, norm, gtol, ftol, maxiter, 
 
 
 def bfgs(fun, x0, maxiter=None, norm=np.inf, gtol=1e-5, line_search_maxiter=40, *, size):
-    """The state at the end, its memory the inverse Hessian. maxiter: by default 200 for each variable."""
+    """The state at the end, its memory the inverse Hessian. maxiter: by default 200 for each
+    variable.
+    """
     n = x0.shape[0]
     eye = jnp.eye(n, dtype=x0.dtype)
 
@@ -84,7 +91,9 @@ def bfgs(fun, x0, maxiter=None, norm=np.inf, gtol=1e-5, line_search_maxiter=40, 
 
 
 class Steps(typing.NamedTuple):
-    """The last steps and the gradient's changes along them, the newest last; rho is 0 for entries that do not exist yet."""
+    """The last steps and the gradient's changes along them, the newest last; rho is 0 for entries
+    that do not exist yet.
+    """
 
     s: typing.Any
     y: typing.Any
@@ -110,7 +119,9 @@ def _two_loops(m, g):
 
 
 def lbfgs(fun, x0, maxiter=None, norm=np.inf, maxcor=10, ftol=2.220446049250313e-09, gtol=1e-05, maxfun=None, maxgrad=None, maxls=40, *, size):
-    """The state at the end. maxcor: how many steps are remembered. ftol: a relative gain below which it ends."""
+    """The state at the end. maxcor: how many steps are remembered. ftol: a relative gain below
+    which it ends.
+    """
     n = x0.shape[0]
     steps = jnp.zeros((maxcor, n), x0.dtype)
     memory = Steps(steps, steps, jnp.zeros(maxcor, x0.dtype), jnp.ones((), x0.dtype))

@@ -1,7 +1,9 @@
 """A step along a line that meets the strong Wolfe conditions.
 
-Invariant: `low` is the best point so far that meets the condition of sufficient decrease, and a point that meets both lies between `low` and `high` once both are
-known. One evaluation of the function and its gradient in each turn of one loop. J. Nocedal and S. Wright, Numerical Optimization, 2nd ed., algorithms 3.5 and 3.6.
+Invariant: `low` is the best point so far that meets the condition of sufficient decrease, and a
+point that meets both lies between `low` and `high` once both are known. One evaluation of the
+function and its gradient in each turn of one loop. J. Nocedal and S. Wright, Numerical
+Optimization, 2nd ed., algorithms 3.5 and 3.6.
 
     f(x + a p) <= f(x) + c1 a g.p      |g(x + a p).p| <= c2 |g.p|
 """
@@ -40,7 +42,9 @@ def _choose(p, yes, no):
 
 
 def _between(low, high):
-    """The minimum of the parabola through low's value and slope and high's value, kept away from both ends; the midpoint if it has no minimum."""
+    """The minimum of the parabola through low's value and slope and high's value, kept away from
+    both ends; the midpoint if it has no minimum.
+    """
     h = high.a - low.a
     bend = high.f - low.f - low.slope * h
     t = jnp.where(bend > 0, -low.slope * h / jnp.where(bend > 0, 2 * bend, 1), 0.5)
@@ -51,7 +55,8 @@ def _between(low, high):
 def search(value_and_grad, x, p, f, g, first, most):
     """The step from x along p, a direction of descent.
 
-    f, g: the function and its gradient at x. first: the step that is tried first. most: how many are tried.
+    f, g: the function and its gradient at x. first: the step that is tried first. most: how many
+    are tried.
     Returns (the point, how many evaluations, whether it is lower than x).
     """
     slope = jnp.dot(g, p)

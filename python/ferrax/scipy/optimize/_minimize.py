@@ -23,9 +23,12 @@ if TYPE_CHECKING:
 class OptimizeResults(typing.NamedTuple):
     """The result of a search.
 
-    x: the point. success: whether it is a minimum. status: 0 converged; 1 out of iterations; 2, 3 out of evaluations of the function, of the gradient;
-    4 gains below ftol; 5 no step that is lower. fun, jac: the function and its gradient there, as `grad` has it (of complex numbers the conjugate of the
-    steepest ascent). hess_inv: the inverse Hessian, as far as the method knows it; of complex numbers that of the real parts and then the imaginary ones. nfev, njev, nit: evaluations of the function and the gradient, and iterations.
+    x: the point. success: whether it is a minimum. status: 0 converged; 1 out of iterations; 2, 3
+    out of evaluations of the function, of the gradient; 4 gains below ftol; 5 no step that is
+    lower. fun, jac: the function and its gradient there, as `grad` has it (of complex numbers the
+    conjugate of the steepest ascent). hess_inv: the inverse Hessian, as far as the method knows it;
+    of complex numbers that of the real parts and then the imaginary ones. nfev, njev, nit:
+    evaluations of the function and the gradient, and iterations.
     """
 
     x: _core.Array
@@ -43,7 +46,8 @@ class OptimizeResults(typing.NamedTuple):
 def minimize(
     fun: Callable[..., Any], x0: Array, args: tuple[Any, ...] = (), *, method: str, tol: float | None = None, options: Mapping[str, Any] | None = None
 ) -> OptimizeResults:
-    """A minimum of `fun(x, *args)`, by a quasi-Newton method with the gradient that `grad` gives; works under `jit` and `vmap`.
+    """A minimum of `fun(x, *args)`, by a quasi-Newton method with the gradient that `grad` gives;
+    works under `jit` and `vmap`.
 
     Args:
         fun: a function of an array like x0 and args, differentiable, whose result is a number.
@@ -51,8 +55,9 @@ def minimize(
         args: a tuple of further arguments.
         method: "BFGS", or "l-bfgs-experimental-do-not-rely-on-this" for many variables.
         tol: for `gtol`.
-        options: for BFGS `maxiter`, `norm` (of the gradient), `gtol`, `line_search_maxiter`; for the other `maxiter`, `norm`, `maxcor` (steps to
-            remember), `ftol`, `gtol`, `maxfun`, `maxgrad`, `maxls`.
+        options: for BFGS `maxiter`, `norm` (of the gradient), `gtol`, `line_search_maxiter`; for
+            the other `maxiter`, `norm`, `maxcor` (steps to remember), `ftol`, `gtol`, `maxfun`,
+            `maxgrad`, `maxls`.
 
     Returns:
         OptimizeResults.
@@ -94,7 +99,9 @@ def minimize(
 
 
 def _coordinates(x0):
-    """(an array like x0 as a vector of real numbers, and back): of complex ones first the real parts, then the imaginary ones."""
+    """(an array like x0 as a vector of real numbers, and back): of complex ones first the real
+    parts, then the imaginary ones.
+    """
     if not is_complex(x0.dtype):
         return lambda x: x.reshape(-1), lambda v: v.reshape(x0.shape)
     n = x0.size

@@ -1,6 +1,7 @@
 """Convolutions and correlations, by their sums or by transforms.
 
-Invariant: a correlation is the convolution with the second operand turned around and conjugated; both kinds have all three modes.
+Invariant: a correlation is the convolution with the second operand turned around and conjugated;
+both kinds have all three modes.
 
     >>> correlate(jnp.array([1.0, 2.0, 3.0]), jnp.array([0.0, 1.0]), mode="valid")
     Array([2., 3.], dtype=float32)
@@ -31,7 +32,10 @@ def _check_mode(mode, modes=_MODES):
 
 
 def _contained(a, b):
-    """Whether b is the larger one in every dimension, for mode "valid". Raises ValueError unless one of them is."""
+    """Whether b is the larger one in every dimension, for mode "valid".
+
+    Raises ValueError unless one of them is.
+    """
     if all(n >= m for n, m in zip(a.shape, b.shape, strict=True)):
         return False
     if all(n <= m for n, m in zip(a.shape, b.shape, strict=True)):
@@ -93,7 +97,8 @@ def convolve(in1: Array, in2: Array, mode: str = "full", method: str = "auto", p
 
     Args:
         in1, in2: arrays of one rank; integers become floats.
-        mode: "full", of sizes n + m - 1; "same", the central part with in1's shape; "valid", the part where the smaller one lies completely within the other.
+        mode: "full", of sizes n + m - 1; "same", the central part with in1's shape; "valid", the
+          part where the smaller one lies completely within the other.
         method: "direct" or "auto" for the sums, "fft" for `fftconvolve`.
         precision: of the sums, as in `lax.conv_general_dilated`.
 
@@ -101,7 +106,8 @@ def convolve(in1: Array, in2: Array, mode: str = "full", method: str = "auto", p
         Array of the mode's sizes, float or complex.
 
     Raises:
-        ValueError: for another mode or method, ranks that differ, empty arrays, and in mode "valid" unless one operand is the larger everywhere.
+        ValueError: for another mode or method, ranks that differ, empty arrays, and in mode "valid"
+          unless one operand is the larger everywhere.
 
     >>> import ferrax.scipy.signal
     >>> ferrax.scipy.signal.convolve(jnp.ones(3), jnp.ones(2), mode="same")
@@ -111,7 +117,9 @@ def convolve(in1: Array, in2: Array, mode: str = "full", method: str = "auto", p
 
 
 def correlate(in1: Array, in2: Array, mode: str = "full", method: str = "auto", precision: Any = None) -> Array:
-    """`y[k] = sum_j in1[j + k - m + 1] conj(in2[j])`, m being in2's size. Arguments and errors are those of `convolve`.
+    """`y[k] = sum_j in1[j + k - m + 1] conj(in2[j])`, m being in2's size.
+
+    Arguments and errors are those of `convolve`.
 
     Args:
         in1, in2: arrays of one rank; integers become floats.
@@ -233,7 +241,8 @@ def _transformed(a, b, mode, axes):
 
 
 def fftconvolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", axes: Sequence[int] | None = None) -> Array:
-    """`convolve` as a product of Fourier transforms: quicker where both operands are long, with an error of the size of the largest result.
+    """`convolve` as a product of Fourier transforms: quicker where both operands are long, with an
+    error of the size of the largest result.
 
     Args:
         in1, in2: arrays of one rank; integers become floats.
@@ -244,7 +253,8 @@ def fftconvolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", axes: Sequen
         Array of the mode's sizes, float or complex.
 
     Raises:
-        ValueError: for another mode, ranks that differ, an axis there is not, sizes that differ along other axes.
+        ValueError: for another mode, ranks that differ, an axis there is not, sizes that differ
+          along other axes.
 
     >>> import ferrax.scipy.signal
     >>> ferrax.scipy.signal.fftconvolve(jnp.array([1.0, 2.0]), jnp.array([1.0, 1.0])).round(4)

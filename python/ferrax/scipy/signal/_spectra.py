@@ -1,7 +1,9 @@
 """Spectra of signals in overlapping segments, and back.
 
-Invariant: a segment is less its trend, times the window, padded to nfft; segments are `nperseg - noverlap` apart. P. D. Welch, "The use of fast Fourier transform
-for the estimation of power spectra", IEEE Trans. Audio and Electroacoustics 15, 1967; inversion by overlap-add: D. Griffin and J. Lim, IEEE Trans. ASSP 32, 1984.
+Invariant: a segment is less its trend, times the window, padded to nfft; segments are
+`nperseg - noverlap` apart. P. D. Welch, "The use of fast Fourier transform for the estimation of
+power spectra", IEEE Trans. Audio and Electroacoustics 15, 1967; inversion by overlap-add: D.
+Griffin and J. Lim, IEEE Trans. ASSP 32, 1984.
 
     >>> f, p = welch(jnp.array([1.0, -1.0] * 8), nperseg=8)
     >>> f[p.argmax()]
@@ -69,7 +71,9 @@ def _lengths(nperseg, noverlap, nfft):
 
 
 def _extended(x, boundary, n):
-    """x[..] with n more elements at both ends: mirrored, mirrored through the ends, the ends' again, or zeros."""
+    """x[..] with n more elements at both ends: mirrored, mirrored through the ends, the ends'
+    again, or zeros.
+    """
     if boundary == "zeros":
         return jnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(n, n)])
     if boundary == "constant":
@@ -100,7 +104,9 @@ def _scale(scaling, window, fs, mode):
 
 
 def _spectral(x, y, fs, window, nperseg, noverlap, nfft, detrend, onesided, scaling, axis, mode, boundary, padded, default):
-    """(frequencies, times, spectra), the spectra with frequencies at `axis` and segments last. y is None for x itself."""
+    """(frequencies, times, spectra), the spectra with frequencies at `axis` and segments last. y is
+    None for x itself.
+    """
     if boundary not in _BOUNDARIES:
         raise ValueError(f"Unknown boundary option '{boundary}', must be one of: {list(_BOUNDARIES)}")
     if y is None:
@@ -218,7 +224,8 @@ def csd(
     """The cross power spectral density of two signals, by Welch's method.
 
     Args:
-        x, y: signals of one rank, their other axes broadcast; the shorter one is padded with zeros. y may be None: x again.
+        x, y: signals of one rank, their other axes broadcast; the shorter one is padded with zeros.
+          y may be None: x again.
         nperseg: samples in a segment, by default all.
         scaling: "density" for powers per unit of frequency, "spectrum" for powers.
         average: of the segments: "mean", or "median", which is robust against outliers.
@@ -267,11 +274,14 @@ def welch(
     axis: int = -1,
     average: str = "mean",
 ) -> tuple[Array, Array]:
-    """The power spectral density of a signal, by Welch's method: `csd` of x and itself, real. Arguments are those of `csd`.
+    """The power spectral density of a signal, by Welch's method: `csd` of x and itself, real.
+
+    Arguments are those of `csd`.
 
     Args:
         x: a signal, or several; integers become floats.
-        fs, window, nperseg, noverlap, nfft, detrend, return_onesided, scaling, axis, average: as for `csd`.
+        fs, window, nperseg, noverlap, nfft, detrend, return_onesided, scaling, axis, average: as
+          for `csd`.
 
     Returns:
         (frequencies, density): a vector, and a real array with the frequencies along the axis.
@@ -295,7 +305,8 @@ def istft(
     time_axis: int = -1,
     freq_axis: int = -2,
 ) -> tuple[Array, Array]:
-    """The signal of a short-time Fourier transform, by overlap-add; exact where squares of the windows that overlap add up to no zero.
+    """The signal of a short-time Fourier transform, by overlap-add; exact where squares of the
+    windows that overlap add up to no zero.
 
     Args:
         Zxx: complex[.., frequencies, times].

@@ -1,7 +1,8 @@
 """Windows by name, made on the host.
 
-Invariant: n points of a period: the window of n + 1 points, symmetric, without its last. Definitions: F. J. Harris, "On the use of windows for harmonic analysis
-with the discrete Fourier transform", Proceedings of the IEEE 66, 1978; A. H. Nuttall, IEEE Trans. ASSP 29, 1981.
+Invariant: n points of a period: the window of n + 1 points, symmetric, without its last.
+Definitions: F. J. Harris, "On the use of windows for harmonic analysis with the discrete Fourier
+transform", Proceedings of the IEEE 66, 1978; A. H. Nuttall, IEEE Trans. ASSP 29, 1981.
 
     >>> window("hann", 4)
     array([0. , 0.5, 1. , 0.5])
@@ -97,7 +98,11 @@ _SHORT = {
 
 
 def window(name, n):
-    """The n points, float64. name: a name, a tuple of one and its parameters, or a number, the beta of "kaiser". Raises ValueError for another."""
+    """The n points, float64. name: a name, a tuple of one and its parameters, or a number, the beta
+    of "kaiser".
+
+    Raises ValueError for another.
+    """
     if isinstance(name, tuple):
         name, *parameters = name
     elif isinstance(name, str):

@@ -1,8 +1,10 @@
 """Iterative solvers of linear systems: cg, bicgstab, gmres.
 
-A is a matrix or a linear function of a pytree like b. Solutions are differentiated as those of the system, not through the iterations.
+A is a matrix or a linear function of a pytree like b. Solutions are differentiated as those of the
+system, not through the iterations.
 
-Invariant: all stop when the residual's norm is at most max(tol * norm(b), atol), or after `maxiter` rounds.
+Invariant: all stop when the residual's norm is at most max(tol * norm(b), atol), or after `maxiter`
+rounds.
 
     >>> x, _ = cg(jnp.array([[2.0, 0.0], [0.0, 2.0]]), jnp.array([2.0, 4.0]))
     >>> x
@@ -50,7 +52,9 @@ def _operator(f):
 
 
 def _told(square, bound, rounds):
-    """The exit status: 0 if the square of the residual is within the bound, else the number of iterations, or a negative number after a breakdown."""
+    """The exit status: 0 if the square of the residual is within the bound, else the number of
+    iterations, or a negative number after a breakdown.
+    """
     rounds = jnp.where(square == square, jnp.where(rounds < 0, rounds, jnp.maximum(rounds, 1)), -1)
     return jnp.where(square <= bound, 0, rounds).astype(np.int32)
 
@@ -113,7 +117,9 @@ def _bicgstab(A, b, x0, tol, atol, maxiter, M):
 
 
 def _gmres(A, b, x0, tol, atol, maxiter, M, restart):
-    """On one vector: rounds of `restart` steps of Arnoldi's, each followed by a small least-squares problem."""
+    """On one vector: rounds of `restart` steps of Arnoldi's, each followed by a small least-squares
+    problem.
+    """
     dtype, size = jnp.result_type(*tree_leaves(b)), sum(x.size for x in tree_leaves(b))
     restart = min(restart, size)
     structure = tree_leaves(b)
@@ -193,7 +199,8 @@ def cg(A: Any, b: Any, x0: Any = None, *, tol: float = 1e-05, atol: float = 0.0,
       M: an approximate inverse of A, likewise Hermitian.
 
     Returns:
-      (x, info): info is 0 if the residual is within the tolerance; else the number of iterations, as in scipy, or a negative number if
+      (x, info): info is 0 if the residual is within the tolerance; else the number of iterations,
+      as in scipy, or a negative number if
         the method broke down. An int32 array, which has no derivative.
 
     Raises:
@@ -210,7 +217,8 @@ def cg(A: Any, b: Any, x0: Any = None, *, tol: float = 1e-05, atol: float = 0.0,
 
 @api_boundary
 def bicgstab(A: Any, b: Any, x0: Any = None, *, tol: float = 1e-05, atol: float = 0.0, maxiter: int | None = None, M: Any = None) -> tuple[Any, Array]:
-    """Stabilized biconjugate gradients, for any A (Van der Vorst, SIAM J. Sci. Stat. Comput. 13, 1992).
+    """Stabilized biconjugate gradients, for any A (Van der Vorst, SIAM J. Sci. Stat. Comput. 13,
+    1992).
 
     Args:
         A, b, x0, tol, atol, maxiter, M: as for `cg`.
@@ -246,7 +254,8 @@ def gmres(
       solve_method: "batched" or "incremental"; one way serves both.
 
     Returns:
-      (x, info): info as for `cg`: not 0 if iterations make no progress, or were not sufficient; -1 if x is nan.
+      (x, info): info as for `cg`: not 0 if iterations make no progress, or were not sufficient; -1
+      if x is nan.
 
     Raises:
       ValueError: shapes do not fit, or the method is not known.

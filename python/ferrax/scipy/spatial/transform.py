@@ -1,8 +1,10 @@
 """Rotations of space.
 
-Invariant: a rotation is a unit quaternion (x, y, z, w), the scalar last; several rotations are an array of these. q and -q are one rotation.
-Formulas: M. D. Shuster, "A survey of attitude representations", Journal of the Astronautical Sciences 41, 1993; Euler angles by E. Bernardes and S. Viollet,
-"Quaternion to Euler angles conversion: a direct, general and computationally efficient method", PLoS ONE 17, 2022.
+Invariant: a rotation is a unit quaternion (x, y, z, w), the scalar last; several rotations are an
+array of these. q and -q are one rotation.
+Formulas: M. D. Shuster, "A survey of attitude representations", Journal of the Astronautical
+Sciences 41, 1993; Euler angles by E. Bernardes and S. Viollet, "Quaternion to Euler angles
+conversion: a direct, general and computationally efficient method", PLoS ONE 17, 2022.
 
     >>> from ferrax.scipy.spatial.transform import Rotation
     >>> Rotation.from_euler("z", 90.0, degrees=True).apply(jnp.array([1.0, 0.0, 0.0])).round(6) + 0.0
@@ -46,7 +48,9 @@ def _times(p, q):
 
 
 def _canonical(q):
-    """Of q and -q the one whose scalar is above 0; if that is 0, whose first nonzero element of x, y, z is."""
+    """Of q and -q the one whose scalar is above 0; if that is 0, whose first nonzero element of x,
+    y, z is.
+    """
     x, y, z, w = [q[..., k : k + 1] for k in range(4)]
     sign = jnp.where(w != 0, w, jnp.where(x != 0, x, jnp.where(y != 0, y, z)))
     return jnp.where(sign < 0, -q, q)
@@ -74,7 +78,9 @@ def _as_rotvec(q):
 
 
 def _from_matrix(m):
-    """The column of the matrix q q' whose diagonal is largest: S. W. Shepperd, Journal of Guidance and Control 1, 1978."""
+    """The column of the matrix q q' whose diagonal is largest: S. W. Shepperd, Journal of Guidance
+    and Control 1, 1978.
+    """
     d = [m[..., k, k] for k in range(3)]
     trace = d[0] + d[1] + d[2]
     s = lambda i, j: m[..., i, j] + m[..., j, i]
@@ -144,7 +150,9 @@ def _as_euler(q, axes, intrinsic):
 
 
 class Rotation(typing.NamedTuple):
-    """A rotation, or several: `quat` contains unit quaternions, float[4] or float[n, 4]. Made by the `from_` methods.
+    """A rotation, or several: `quat` contains unit quaternions, float[4] or float[n, 4].
+
+    Made by the `from_` methods.
 
     >>> from ferrax.scipy.spatial.transform import Rotation
     >>> Rotation.from_quat(jnp.array([0.0, 0.0, 2.0, 0.0])).as_matrix()
@@ -164,7 +172,8 @@ class Rotation(typing.NamedTuple):
     def from_euler(cls, seq: str, angles: Array, degrees: bool = False) -> Self:
         """Successive rotations about coordinate axes.
 
-        seq: up to three of "xyz", about the fixed axes, or of "XYZ", about those that turn along. angles: float[.., len(seq)], or a number for one axis.
+        seq: up to three of "xyz", about the fixed axes, or of "XYZ", about those that turn along.
+        angles: float[.., len(seq)], or a number for one axis.
         Raises ValueError for another seq, and another number of angles.
         """
         axes, intrinsic = _sequence(seq)
@@ -184,7 +193,10 @@ class Rotation(typing.NamedTuple):
 
     @classmethod
     def from_matrix(cls, matrix: Array) -> Self:
-        """Rotations of orthogonal matrices, float[.., 3, 3], of determinant 1. Raises ValueError for another shape."""
+        """Rotations of orthogonal matrices, float[.., 3, 3], of determinant 1.
+
+        Raises ValueError for another shape.
+        """
         m = _inexact(matrix)
         if m.ndim < 2 or tuple(m.shape[-2:]) != (3, 3):
             raise ValueError(f"Expected `matrix` to have shape (3, 3) or (N, 3, 3), got {tuple(m.shape)}")
@@ -192,14 +204,19 @@ class Rotation(typing.NamedTuple):
 
     @classmethod
     def from_mrp(cls, mrp: Array) -> Self:
-        """Rotations of modified Rodrigues parameters, float[.., 3]: the axis times tan(angle / 4)."""
+        """Rotations of modified Rodrigues parameters, float[.., 3]: the axis times tan(angle /
+        4).
+        """
         v = _inexact(mrp)
         square = (v * v).sum(-1, keepdims=True)
         return cls(jnp.concatenate([2 * v, 1 - square], axis=-1) / (1 + square))
 
     @classmethod
     def from_quat(cls, quat: Array) -> Self:
-        """Rotations of quaternions (x, y, z, w), float[.., 4], of any length but 0. Raises ValueError for another shape."""
+        """Rotations of quaternions (x, y, z, w), float[.., 4], of any length but 0.
+
+        Raises ValueError for another shape.
+        """
         q = _inexact(quat)
         if q.ndim == 0 or q.shape[-1] != 4:
             raise ValueError(f"Expected `quat` to have shape (4,) or (N, 4), got {tuple(q.shape)}")
@@ -219,7 +236,9 @@ class Rotation(typing.NamedTuple):
 
     @classmethod
     def random(cls, random_key: Array, num: int | None = None) -> Self:
-        """A rotation drawn from all, or `num` of them: normal numbers in four directions have no preferred one."""
+        """A rotation drawn from all, or `num` of them: normal numbers in four directions have no
+        preferred one.
+        """
         return cls(_unit(random.normal(random_key, (4,) if num is None else (num, 4))))
 
     def __getitem__(self, indexer: Any) -> Rotation:
@@ -248,7 +267,10 @@ class Rotation(typing.NamedTuple):
         return jnp.einsum("...kj,...k->...j" if inverse else "...jk,...k->...j", m, v)
 
     def as_euler(self, seq: str, degrees: bool = False) -> Array:
-        """The three angles of `from_euler`; in gimbal lock one of them is 0. Raises ValueError for a seq of fewer axes."""
+        """The three angles of `from_euler`; in gimbal lock one of them is 0.
+
+        Raises ValueError for a seq of fewer axes.
+        """
         if len(seq) != 3:
             raise ValueError(f"Expected 3 axes, got {seq}.")
         axes, intrinsic = _sequence(seq)
@@ -290,7 +312,9 @@ class Rotation(typing.NamedTuple):
         return 2 * jnp.arctan2(jnp.sqrt((v * v).sum(-1)), abs(self.quat[..., 3]))
 
     def mean(self, weights: Array | None = None) -> Rotation:
-        """The rotation nearest to all: the first eigenvector of sum w q q' (F. L. Markley et al., Journal of Guidance, Control and Dynamics 30, 2007)."""
+        """The rotation nearest to all: the first eigenvector of sum w q q' (F. L. Markley et al.,
+        Journal of Guidance, Control and Dynamics 30, 2007).
+        """
         q = jnp.atleast_2d(self.quat)
         w = jnp.ones(q.shape[0], q.dtype) if weights is None else jnp.asarray(weights).astype(q.dtype)
         if tuple(w.shape) != (q.shape[0],):
@@ -306,7 +330,9 @@ class Rotation(typing.NamedTuple):
 
 
 class Slerp(typing.NamedTuple):
-    """Rotations between rotations: from each to the next about one axis, evenly in time. Made by `init`.
+    """Rotations between rotations: from each to the next about one axis, evenly in time.
+
+    Made by `init`.
 
     >>> from ferrax.scipy.spatial.transform import Rotation, Slerp
     >>> turns = Rotation.from_euler("z", jnp.array([[0.0], [90.0]]), degrees=True)
@@ -321,7 +347,10 @@ class Slerp(typing.NamedTuple):
 
     @classmethod
     def init(cls, times: Array, rotations: Rotation) -> Self:
-        """times: float[n], ascending; rotations: n of them, two or more. Raises ValueError for other numbers of them."""
+        """times: float[n], ascending; rotations: n of them, two or more.
+
+        Raises ValueError for other numbers of them.
+        """
         if rotations.single or len(rotations) < 2:
             raise ValueError("`rotations` must be a sequence of at least 2 rotations.")
         times = _inexact(times)
@@ -335,7 +364,9 @@ class Slerp(typing.NamedTuple):
         return cls(times, jnp.diff(times), first, (first.inv() * rotations[1:]).as_rotvec())
 
     def __call__(self, times: Array) -> Rotation:
-        """The rotations at these times, a number or float[m]; outside, those of the nearest interval are extrapolated."""
+        """The rotations at these times, a number or float[m]; outside, those of the nearest
+        interval are extrapolated.
+        """
         t = _inexact(times)
         if t.ndim > 1:
             raise ValueError("`times` must be at most 1-dimensional.")

@@ -1,7 +1,8 @@
 """Special functions, elementwise, and the reductions logsumexp and softmax.
 
-Invariant: every function takes arrays and numbers of any real dtype (of a complex one where its documentation says so), promotes to floating
-point, and broadcasts. Lists and other types raise TypeError, complex operands TypeError or ValueError.
+Invariant: every function takes arrays and numbers of any real dtype (of a complex one where its
+documentation says so), promotes to floating point, and broadcasts. Lists and other types raise
+TypeError, complex operands TypeError or ValueError.
 """
 
 from ._bessel import bessel_jn, sph_harm_y

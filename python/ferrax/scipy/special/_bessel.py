@@ -1,6 +1,7 @@
 """Bessel functions of the first kind, and spherical harmonics, by their recurrences.
 
-Invariant: each recurrence runs in the direction in which it is stable (DLMF 3.6): orders downwards where they exceed the argument, degrees upwards.
+Invariant: each recurrence runs in the direction in which it is stable (DLMF 3.6): orders downwards
+where they exceed the argument, degrees upwards.
 
     >>> bessel_jn(0.0, v=2)
     Array([1., 0., 0.], dtype=float32)
@@ -95,7 +96,8 @@ def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
     Args:
       z: an array or a number, real.
       v: the greatest order, an int >= 0.
-      n_iter: accepted as in JAX, where the recurrence starts from this order; here the order follows from `v`, and the result is accurate for any value.
+      n_iter: accepted as in JAX, where the recurrence starts from this order; here the order
+        follows from `v`, and the result is accurate for any value.
 
     Returns:
       a float array (v + 1, ...), its other axes those of z.
@@ -152,7 +154,8 @@ def _harmonic(n, m, theta, phi, n_max):
 
 
 def sph_harm_y(n: Array, m: Array, theta: Array, phi: Array, diff_n: int | None = None, n_max: int | None = None) -> Array:
-    """The spherical harmonics of degree n and order m, with the Condon-Shortley phase (DLMF 14.30.1).
+    """The spherical harmonics of degree n and order m, with the Condon-Shortley phase (DLMF
+    14.30.1).
 
     Args:
       n: degrees, integers >= 0.

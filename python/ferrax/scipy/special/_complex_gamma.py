@@ -1,7 +1,7 @@
 """log(gamma(z)) for complex z.
 
-Invariant: the result is the continuation of the real log(gamma(x)), x > 0, with one cut, along the negative reals; so gamma's phase is in it whole,
-where log(gamma(z)) would lose turns of 2 pi.
+Invariant: the result is the continuation of the real log(gamma(x)), x > 0, with one cut, along the
+negative reals; so gamma's phase is in it whole, where log(gamma(z)) would lose turns of 2 pi.
 
     Stirling    log gamma(z) = (z - 1/2) log z - z + log(2 pi) / 2 + sum_k B_2k / (2k (2k-1) z^(2k-1)),      far from the origin
     recurrence  log gamma(z) = log gamma(z + 7) - sum_(k<7) log(z + k),                                      near it, on the right
@@ -28,7 +28,10 @@ def _stirling(z):
 
 
 def _log_sin_pi(z):
-    """log(sin(pi z)), the principal branch. The distance to the nearest zero is exact, and a zero imaginary part keeps its sign."""
+    """log(sin(pi z)), the principal branch.
+
+    The distance to the nearest zero is exact, and a zero imaginary part keeps its sign.
+    """
     real = jnp.real(z)
     nearest = jnp.round(real)
     s = jnp.sin(lax.complex(np.pi * (real - nearest), np.pi * jnp.imag(z)))

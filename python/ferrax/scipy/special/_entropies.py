@@ -80,7 +80,9 @@ def xlogy(x: ArrayLike, y: ArrayLike) -> Array:
 
 
 def _sum_of_tangents(terms, like):
-    """The sum of slope() * tangent over the tangents that are not structurally zero; so an infinite slope does not matter for the others."""
+    """The sum of slope() * tangent over the tangents that are not structurally zero; so an infinite
+    slope does not matter for the others.
+    """
     parts = [slope() * t for slope, t in terms if not isinstance(t, SymbolicZero)]
     return functools.reduce(jnp.add, parts) if parts else jnp.zeros_like(like)
 
@@ -101,7 +103,9 @@ def _ratio(x, y):
 
 @_ratio.defjvp
 def _ratio_jvp(primals, tangents):
-    """(dx - r dy) / y: of equal x and y the terms of the entropy cancel exactly, and no square of y leaves the dtype's range."""
+    """(dx - r dy) / y: of equal x and y the terms of the entropy cancel exactly, and no square of y
+    leaves the dtype's range.
+    """
     (x, y), (dx, dy) = primals, tangents
     r = _ratio(x, y)
     nothing = (x == 0) & (y == 0)
@@ -166,7 +170,9 @@ def _entr_jvp(primals, tangents):
 
 @custom_jvp
 def _log_ratio(p, q):
-    """log(p / q) of positive numbers: near 1 by their difference, and where the quotient leaves the dtype's range by two logarithms."""
+    """log(p / q) of positive numbers: near 1 by their difference, and where the quotient leaves the
+    dtype's range by two logarithms.
+    """
     r, t = p / q, (p - q) / q
     near = abs(t) < 0.5
     least = float(jnp.finfo(r.dtype).tiny)
@@ -219,7 +225,9 @@ def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
 
 
 def _log_less(t, ratio):
-    """log(ratio) - t for ratio = 1 + t, without cancellation about 0 and near -1; -inf at ratio 0."""
+    """log(ratio) - t for ratio = 1 + t, without cancellation about 0 and near -1; -inf at ratio
+    0.
+    """
     close, near = abs(t) < 0.3, abs(t) < 0.5
     log = jnp.where(near, jnp.log1p(jnp.where(near, t, 0)), jnp.log(jnp.where(near, 1, ratio)))
     # log(1 + t) = 2 (s + s^3 / 3 + ..), whose first term is t - s t
@@ -245,7 +253,10 @@ def _excess_jvp(primals, tangents):
 
 @custom_jvp
 def _divergence(p, q):
-    """p log(p / q) - p + q of positive numbers. Of numbers that are near each other all three terms cancel."""
+    """p log(p / q) - p + q of positive numbers.
+
+    Of numbers that are near each other all three terms cancel.
+    """
     near = abs(q - p) < 0.5 * p
     a, b = jnp.where(near, p, 1), jnp.where(near, q, 1)
     return jnp.where(near, -a * _log_less((b - a) / a, b / a), _relative(p, q) - p + q)
@@ -302,7 +313,9 @@ def _scaled_power(log, lmbda):
 
 
 def _scaled_power_slope(value, base, log, lmbda):
-    """The derivative of that by lmbda: (base^lmbda log - value) / lmbda; near lmbda = 0, where it cancels, by its series."""
+    """The derivative of that by lmbda: (base^lmbda log - value) / lmbda; near lmbda = 0, where it
+    cancels, by its series.
+    """
     t = lmbda * jnp.where((lmbda == 0) & jnp.isinf(log), 0, log)
     near = abs(t) < 0.02
     t = jnp.where(near, t, 0)

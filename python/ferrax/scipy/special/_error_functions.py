@@ -1,6 +1,7 @@
 """The error function's relatives: erfcx, dawsn, wofz (Faddeeva's function), log_ndtr, Owen's T.
 
-Invariant: each keeps its relative accuracy where the underlying function under- or overflows, and so do the derivatives, which are closed forms.
+Invariant: each keeps its relative accuracy where the underlying function under- or overflows, and
+so do the derivatives, which are closed forms.
 
     erfcx(x) = exp(x^2) erfc(x)            dawsn(x) = exp(-x^2) * integral of exp(t^2) from 0 to x            w(z) = exp(-z^2) erfc(-i z)
 
@@ -38,7 +39,9 @@ def _real(name, *xs):
 
 
 def _exp_squares(x, y=0.0):
-    """exp(x^2 - y^2), with the squares split in two parts: rounding a whole square would have an error proportional to it."""
+    """exp(x^2 - y^2), with the squares split in two parts: rounding a whole square would have an
+    error proportional to it.
+    """
     # On a grid of 1/16 a square is exact as far as its exponential is finite.
     a, b = jnp.round(x * 16) / 16, jnp.round(y * 16) / 16
     return jnp.exp(a * a - b * b) * jnp.exp((x - a) * (x + a) - (y - b) * (y + b))
@@ -56,7 +59,9 @@ _ERFCX_FAR, _ERFCX_LEVELS = 5, 18
 
 
 def _mills_rest(x):
-    """K in erfcx(x) = 1 / (sqrt(pi) (x + K)), K = (1/2) / (x + 1 / (x + (3/2) / (x + ..))), for large x (DLMF 7.9.1)."""
+    """K in erfcx(x) = 1 / (sqrt(pi) (x + K)), K = (1/2) / (x + 1 / (x + (3/2) / (x + ..))), for
+    large x (DLMF 7.9.1).
+    """
     rest = jnp.zeros_like(x)
     for n in range(_ERFCX_LEVELS, 0, -1):
         rest = (n / 2) / (x + rest)
@@ -93,7 +98,8 @@ def erfcx(x: ArrayLike) -> Array:
       x: an array or a number, real or complex.
 
     Returns:
-      an array of x's shape; where x is real, accurate to a few roundings (DLMF 7.9.1 for large x) and infinite where x^2 is large and x negative.
+      an array of x's shape; where x is real, accurate to a few roundings (DLMF 7.9.1 for large x)
+      and infinite where x^2 is large and x negative.
 
     Raises:
       TypeError: x is not an array or number.
@@ -148,7 +154,8 @@ def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
 
     Args:
       x: an array or a number, real.
-      series_order: accepted as in JAX, where it is the number of terms of an asymptotic series; the result here is accurate for any value.
+      series_order: accepted as in JAX, where it is the number of terms of an asymptotic series; the
+        result here is accurate for any value.
 
     Returns:
       a float array of x's shape.
@@ -220,7 +227,8 @@ def _dawsn_jvp(primals, tangents):
 
 @in_single
 def dawsn(x: ArrayLike) -> Array:
-    """Dawson's integral, exp(-x^2) times the integral of exp(t^2) from 0 to x (Rybicki 1989, Dawson's integral and the sampling theorem).
+    """Dawson's integral, exp(-x^2) times the integral of exp(t^2) from 0 to x (Rybicki 1989,
+    Dawson's integral and the sampling theorem).
 
     Args:
       x: an array or a number, real.
@@ -246,7 +254,9 @@ _H = float(np.sqrt(np.pi / (_NODES + 1)))
 
 
 def _first_quadrant(x, y):
-    """w(x + i y) for x, y >= 0: modified trapezoidal rules (Al Azah and Chandler-Wilde 2021, Computation of the complex error function)."""
+    """w(x + i y) for x, y >= 0: modified trapezoidal rules (Al Azah and Chandler-Wilde 2021,
+    Computation of the complex error function).
+    """
     z = lax.complex(x, y)
     turn = x / _H - jnp.floor(x / _H)
     # Nodes at the multiples of h, or midway between them: those that are farther from z.
@@ -289,7 +299,8 @@ def _wofz_jvp(primals, tangents):
 
 
 def wofz(z: ArrayLike) -> Array:
-    """Faddeeva's function, w(z) = exp(-z^2) erfc(-i z) (DLMF 7.2.3), by modified trapezoidal rules (Al Azah and Chandler-Wilde 2021).
+    """Faddeeva's function, w(z) = exp(-z^2) erfc(-i z) (DLMF 7.2.3), by modified trapezoidal rules
+    (Al Azah and Chandler-Wilde 2021).
 
     Args:
       z: an array or a number, real or complex.
@@ -343,7 +354,8 @@ def _owens_t_jvp(primals, tangents):
 
 @in_single
 def owens_t(h: ArrayLike, a: ArrayLike) -> Array:
-    """Owen's T function: the integral of exp(-h^2 (1 + t^2) / 2) / (1 + t^2) from 0 to a, over 2 pi (Owen 1956).
+    """Owen's T function: the integral of exp(-h^2 (1 + t^2) / 2) / (1 + t^2) from 0 to a, over 2 pi
+    (Owen 1956).
 
     Args:
       h: an array or a number, real.

@@ -1,6 +1,8 @@
-"""The gamma function and its family: factorials, beta and incomplete functions, polygamma, zeta, Bernoulli numbers.
+"""The gamma function and its family: factorials, beta and incomplete functions, polygamma, zeta,
+Bernoulli numbers.
 
-Invariant: bool and integers become the default float; logarithms are used where the function itself would overflow.
+Invariant: bool and integers become the default float; logarithms are used where the function itself
+would overflow.
 
     >>> gamma(5.0)
     Array(24., dtype=float32)
@@ -46,7 +48,8 @@ def gammaln(x: ArrayLike) -> Array:
 
 
 def loggamma(x: ArrayLike) -> Array:
-    """log(gamma(x)): for real x NaN below 0; for complex x the branch that is continuous off the negative reals.
+    """log(gamma(x)): for real x NaN below 0; for complex x the branch that is continuous off the
+    negative reals.
 
     Args:
         x: array or number, real or complex.
@@ -197,7 +200,8 @@ def _stirling_error(x):
 
 @in_single
 def betaln(a: ArrayLike, b: ArrayLike) -> Array:
-    """log |beta(a, b)|, without cancellation where an argument is large (Didonato and Morris 1992, Algorithm 708).
+    """log |beta(a, b)|, without cancellation where an argument is large (Didonato and Morris 1992,
+    Algorithm 708).
 
     Args:
         a, b: arrays or numbers that broadcast, real.
@@ -306,7 +310,8 @@ def polygamma(n: ArrayLike, x: ArrayLike) -> Array:
 
 @in_single
 def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Array:
-    """The Hurwitz zeta function: the sum of (k + q) ** -x over k >= 0; Riemann's, with q = 1, by default.
+    """The Hurwitz zeta function: the sum of (k + q) ** -x over k >= 0; Riemann's, with q = 1, by
+    default.
 
     Args:
         x: array or number, real.

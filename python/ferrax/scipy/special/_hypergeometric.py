@@ -1,6 +1,7 @@
 """Hypergeometric functions of real arguments.
 
-Invariant: series are summed until further terms change nothing, also for derivatives; slowly converging ones are transformed to arguments near 0 first.
+Invariant: series are summed until further terms change nothing, also for derivatives; slowly
+converging ones are transformed to arguments near 0 first.
 
     1F1(a; b; x) = sum of (a)_k / (b)_k x^k / k!               2F1(a, b; c; x) = sum of (a)_k (b)_k / (c)_k x^k / k!
 
@@ -40,7 +41,9 @@ def _gamma_sign(x):
 
 
 def _series(ratio, x):
-    """1 + r_0 + r_0 r_1 + .. until terms change nothing, elementwise; `ratio` gives r_k for k = 0, 1, 2 .., each a multiple of x."""
+    """1 + r_0 + r_0 r_1 + .. until terms change nothing, elementwise; `ratio` gives r_k for k = 0,
+    1, 2 .., each a multiple of x.
+    """
     # A derivative's terms are the value's, times no more than the number of the term: it is over a little later. It goes on where the value ends
     # because a parameter is a negative integer, so sizes pass over zeros.
     eps = float(jnp.finfo(x.dtype).eps) / 1024
@@ -105,14 +108,16 @@ def _hyp1f1(a, b, x):
 def hyp1f1(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     """Kummer's confluent hypergeometric function 1F1(a; b; x) (DLMF 13.2.2).
 
-    By its series, after Kummer's transformation for negative x; for large x by its asymptotic expansion.
+    By its series, after Kummer's transformation for negative x; for large x by its asymptotic
+    expansion.
 
     Args:
       a, b: parameters, arrays or numbers, real.
       x: arguments, real; all three broadcast.
 
     Returns:
-      a float array of the common shape; infinite where b is 0, -1, -2 .. and the series does not end before.
+      a float array of the common shape; infinite where b is 0, -1, -2 .. and the series does not
+      end before.
 
     Raises:
       TypeError: an argument is not an array, list or number.
@@ -128,7 +133,9 @@ def hyp1f1(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
 
 
 def _continued(a, b, c, x):
-    """2F1(a, b; c; x) for x in [1/2, 1) by Taylor series from 1/2 onwards, each half way to 1 at most, of the hypergeometric equation (DLMF 15.10.1)."""
+    """2F1(a, b; c; x) for x in [1/2, 1) by Taylor series from 1/2 onwards, each half way to 1 at
+    most, of the hypergeometric equation (DLMF 15.10.1).
+    """
     terms = 64 if x.dtype.itemsize == 8 else 32
     half = jnp.where(x > 0.5, 0.5, jnp.zeros_like(x))
     first = _series(lambda k: (a + k) * (b + k) * half / ((c + k) * (k + 1)), half)
@@ -154,7 +161,9 @@ def _continued(a, b, c, x):
 
 
 def _at_minus_infinity(a, b, c):
-    """The limit of 2F1(a, b; c; x) as x falls without bound: that of gamma(c) gamma(q - p) / (gamma(q) gamma(c - p)) (-x)^-p, p the smaller of a and b."""
+    """The limit of 2F1(a, b; c; x) as x falls without bound: that of gamma(c) gamma(q - p) /
+    (gamma(q) gamma(c - p)) (-x)^-p, p the smaller of a and b.
+    """
     p, q = jnp.minimum(a, b), jnp.maximum(a, b)
     # Where the first coefficient is 0, the other parameter's power is what is left.
     p, q = jnp.where(_is_pole(c - p), q, p), jnp.where(_is_pole(c - p), p, q)
@@ -204,16 +213,19 @@ def _hyp2f1(a, b, c, x):
 
 @in_single
 def hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, x: ArrayLike) -> Array:
-    """Gauss's hypergeometric function 2F1(a, b; c; x) (DLMF 15.2.1), for x <= 1, and beyond where the series ends.
+    """Gauss's hypergeometric function 2F1(a, b; c; x) (DLMF 15.2.1), for x <= 1, and beyond where
+    the series ends.
 
-    By its series for |x| <= 1/2, by the transformations of Pfaff and Euler, and by Taylor series of the hypergeometric equation towards 1.
+    By its series for |x| <= 1/2, by the transformations of Pfaff and Euler, and by Taylor series of
+    the hypergeometric equation towards 1.
 
     Args:
       a, b, c: parameters, arrays or numbers, real.
       x: arguments, real; all four broadcast.
 
     Returns:
-      a float array of the common shape; infinite for x > 1, and where c is 0, -1, -2 .. and the series does not end before.
+      a float array of the common shape; infinite for x > 1, and where c is 0, -1, -2 .. and the
+      series does not end before.
 
     Raises:
       TypeError: an argument is not an array or number.

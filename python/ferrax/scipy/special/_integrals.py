@@ -1,6 +1,7 @@
 """Exponential, sine, cosine and Fresnel integrals, and Spence's function.
 
-Invariant: where an integral is large, small or turns, that is divided out and the smooth rest is a Chebyshev series; derivatives are the integrands.
+Invariant: where an integral is large, small or turns, that is divided out and the smooth rest is a
+Chebyshev series; derivatives are the integrands.
 
     >>> expi(1.0)
     Array(1.8951178, dtype=float32)
@@ -67,7 +68,8 @@ def _expi_jvp(primals, tangents):
 
 @in_single
 def expi(x: ArrayLike) -> Array:
-    """The exponential integral Ei(x): the principal value of the integral of exp(t) / t from -infinity to x (DLMF 6.2.5).
+    """The exponential integral Ei(x): the principal value of the integral of exp(t) / t from
+    -infinity to x (DLMF 6.2.5).
 
     Args:
       x: an array or a number, real.
@@ -162,7 +164,8 @@ def _expn_jvp(primals, tangents):
 
 @in_single
 def expn(n: ArrayLike, x: ArrayLike) -> Array:
-    """The generalised exponential integral En(x): the integral of exp(-x t) / t^n from 1 to infinity (DLMF 8.19).
+    """The generalised exponential integral En(x): the integral of exp(-x t) / t^n from 1 to
+    infinity (DLMF 8.19).
 
     Args:
       n: the order, whole numbers >= 0; it has no derivative.
@@ -207,7 +210,8 @@ def _sici_jvp(primals, tangents):
 
 @in_single
 def sici(x: ArrayLike) -> tuple[Array, Array]:
-    """The sine integral, of sin(t) / t from 0 to x, and the cosine integral, gamma + log|x| + that of (cos(t) - 1) / t (DLMF 6.2).
+    """The sine integral, of sin(t) / t from 0 to x, and the cosine integral, gamma + log|x| + that
+    of (cos(t) - 1) / t (DLMF 6.2).
 
     Args:
       x: an array or a number, real.
@@ -337,7 +341,8 @@ def _spence_jvp(primals, tangents):
 
 @in_single
 def spence(x: Array) -> Array:
-    """Spence's function: the integral of log(t) / (1 - t) from 1 to x, which is the dilogarithm of 1 - x (DLMF 25.12).
+    """Spence's function: the integral of log(t) / (1 - t) from 1 to x, which is the dilogarithm of
+    1 - x (DLMF 25.12).
 
     Args:
       x: an array or a number, real.

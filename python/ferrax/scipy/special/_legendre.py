@@ -1,6 +1,7 @@
 """Associated Legendre functions of the first kind, of all orders and degrees up to one.
 
-Invariant: by recurrence over degrees, all orders at a time; the sign is that of Condon and Shortley.
+Invariant: by recurrence over degrees, all orders at a time; the sign is that of Condon and
+Shortley.
 """
 
 from __future__ import annotations
@@ -114,7 +115,8 @@ def lpmn(m: int, n: int, z: ArrayLike) -> tuple[Array, Array]:
         z: float32 or float64 array (k,).
 
     Returns:
-        Pair of arrays (m + 1, n + 1, k) of z's dtype: values and derivatives by order, degree and element of z.
+        Pair of arrays (m + 1, n + 1, k) of z's dtype: values and derivatives by order, degree and
+        element of z.
 
     Raises:
         TypeError, ValueError, NotImplementedError: as for `lpmn_values`.

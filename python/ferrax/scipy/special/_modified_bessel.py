@@ -43,7 +43,9 @@ def i0e(x: ArrayLike) -> Array:
 
 
 def _unscaled(x, scaled):
-    """exp(|x|) times `scaled`, in two steps, for the product may be finite where the exponential is not."""
+    """exp(|x|) times `scaled`, in two steps, for the product may be finite where the exponential is
+    not.
+    """
     x = jnp.abs(x)
     return jnp.exp(lax.min(x, lax.full_like(x, 10))) * scaled * jnp.exp(lax.max(x - 10, lax.full_like(x, 0)))
 
@@ -123,7 +125,9 @@ def _i1(x):
 
 @_i1.defjvp
 def _i1_jvp(primals, tangents):
-    """I1'(x) = I0(x) - I1(x) / x; the quotient by its series in x near 0, which has all derivatives there (Abramowitz and Stegun 9.6.10)."""
+    """I1'(x) = I0(x) - I1(x) / x; the quotient by its series in x near 0, which has all derivatives
+    there (Abramowitz and Stegun 9.6.10).
+    """
     (x,), (dx,) = primals, tangents
     far = jnp.abs(x) > 1
     quarter = jnp.square(jnp.where(far, 0, x)) / 4

@@ -1,4 +1,5 @@
-"""The error function and its inverse, and probabilities and quantiles of the standard normal distribution.
+"""The error function and its inverse, and probabilities and quantiles of the standard normal
+distribution.
 
 Invariant: tails keep their relative accuracy until they underflow.
 
@@ -141,7 +142,9 @@ def _ndtri_jvp(primals, tangents):
 
 
 def _ndtri_tail(q):
-    """For small q: a start from the asymptotic expansion, made exact by Newton's method on log_ndtr."""
+    """For small q: a start from the asymptotic expansion, made exact by Newton's method on
+    log_ndtr.
+    """
     t = jnp.sqrt(-2 * jnp.log(jnp.where(q > 0, q, 1e-3)))
     x = -(t - (jnp.log(t) + 0.5 * float(np.log(2 * np.pi))) / t)
     log_q = jnp.log(jnp.where(q > 0, q, 1e-3))

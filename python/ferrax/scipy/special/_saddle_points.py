@@ -1,7 +1,9 @@
-"""Logarithms of powers over gamma functions, about their saddle points: x^a exp(-x) / gamma(a), x^a (1-x)^b / B(a, b), and sums of them.
+"""Logarithms of powers over gamma functions, about their saddle points: x^a exp(-x) / gamma(a), x^a
+(1-x)^b / B(a, b), and sums of them.
 
-Invariant: for large parameters no large numbers are subtracted. gamma is taken by Stirling's series, and its powers are joined with those of x as a l(x/a - 1),
-l(t) = log(1 + t) - t: Loader, Fast and accurate computation of binomial probabilities (2000).
+Invariant: for large parameters no large numbers are subtracted. gamma is taken by Stirling's
+series, and its powers are joined with those of x as a l(x/a - 1), l(t) = log(1 + t) - t: Loader,
+Fast and accurate computation of binomial probabilities (2000).
 
     gamma_weight(1e7, 1e7) is log(1e7 / (2 pi)) / 2 - 1 / 12e7
 """
@@ -101,7 +103,9 @@ def lgamma_rest(a):
 
 
 def exact_sum(x):
-    """The sum over the last axis as a number and what it lacks, by error-free additions of pairs."""
+    """The sum over the last axis as a number and what it lacks, by error-free additions of
+    pairs.
+    """
     lack = jnp.zeros(x.shape[:-1], x.dtype)
     while x.shape[-1] > 1:
         if x.shape[-1] % 2:
@@ -114,7 +118,9 @@ def exact_sum(x):
 
 @custom_jvp
 def log_multinomial(alpha, x):
-    """log(gamma(sum alpha) prod_i x_i^alpha_i / gamma(alpha_i)), over the last axis; of an alpha that is 0, gamma counts as 1."""
+    """log(gamma(sum alpha) prod_i x_i^alpha_i / gamma(alpha_i)), over the last axis; of an alpha
+    that is 0, gamma counts as 1.
+    """
     total, _ = exact_sum(alpha)
     mass, lack = exact_sum(x)
     some = (alpha > 0) & (x > 0)

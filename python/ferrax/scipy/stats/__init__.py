@@ -1,6 +1,7 @@
 """Probability distributions, and statistics of samples.
 
-A distribution is a module with functions `logpdf` and `pdf` (`logpmf` and `pmf` where it is discrete), and as far as JAX has them `cdf`, `logcdf`, `sf`,
+A distribution is a module with functions `logpdf` and `pdf` (`logpmf` and `pmf` where it is
+discrete), and as far as JAX has them `cdf`, `logcdf`, `sf`,
 `logsf`, `ppf` and `isf`. Invariant: each is loaded when it is first used.
 
     >>> jax.scipy.stats.norm.cdf(0.0)

@@ -1,6 +1,8 @@
-"""The common parts of distributions: promotion, location and scale, values outside the support, and documentation.
+"""The common parts of distributions: promotion, location and scale, values outside the support, and
+documentation.
 
-Invariant: a distribution's module contains only its mathematics, for a standard variable inside the support. This module adds:
+Invariant: a distribution's module contains only its mathematics, for a standard variable inside the
+support. This module adds:
 
     outside the support     densities are 0 (their logarithms -inf), distribution functions 0 or 1; derivatives are 0, never NaN
     a parameter outside its domain, or a NaN among the arguments            the result is NaN
@@ -16,7 +18,8 @@ A module reads:
 
     pdf = _family.density(logpdf, "Array([0.36787945], dtype=float32)")
 
-A signature is that of the public function. The body computes with the standard variable, so it does not read `loc` and `scale`: the decorator applies them.
+A signature is that of the public function. The body computes with the standard variable, so it does
+not read `loc` and `scale`: the decorator applies them.
 """
 
 from __future__ import annotations
@@ -103,9 +106,12 @@ class _Family:
         return self.published(f, f.__name__, f.__doc__, functools.partial(compute, f))
 
     def density(self, logarithm: _F, prints: str, end: Callable[..., Any] | None = None) -> _F:
-        """exp of a log density: the function `pdf` or `pmf`. Its example is derived from the logarithm's; prints: the output of the example.
+        """exp of a log density: the function `pdf` or `pmf`.
 
-        end: the density at the ends of the support as a product of powers, where it is 0 or infinite and the slope of exp(-inf) would be 0 * inf.
+        Its example is derived from the logarithm's; prints: the output of the example.
+
+        end: the density at the ends of the support as a product of powers, where it is 0 or
+        infinite and the slope of exp(-inf) would be 0 * inf.
         """
         name = logarithm.__name__.removeprefix("log")
         call = next(line for line in logarithm.__doc__.splitlines() if line.startswith(f">>> {logarithm.__name__}("))
@@ -127,7 +133,9 @@ class _Family:
         return jnp.where(at_end, there, y)
 
     def published(self, f, name, doc, compute):
-        """The public function `name`: compute(full name, bound arguments), jitted and documented, with f's signature."""
+        """The public function `name`: compute(full name, bound arguments), jitted and documented,
+        with f's signature.
+        """
         signature = inspect.signature(f)
         full = f"{f.__module__.rsplit('.', 1)[-1]}.{name}"
 
@@ -151,7 +159,9 @@ class _Family:
         return functools.reduce(jnp.logical_and, conditions)
 
     def split(self, name, bound):
-        """Points, shape parameters, location and scale (None where they are not given), of one float dtype."""
+        """Points, shape parameters, location and scale (None where they are not given), of one
+        float dtype.
+        """
         # Defaults are promoted too: with them booleans are weak, as in JAX.
         missing = {p.name: p.default for p in bound.signature.parameters.values() if p.name not in bound.arguments}
         arguments = {**bound.arguments, **missing}
@@ -164,7 +174,10 @@ class _Family:
         return [end(*shapes) if callable(end) else end for end in (self.low, self.high)]
 
     def outside(self, x, shapes):
-        """Where x is below the support, and where above. An end that is infinite is not a point of it."""
+        """Where x is below the support, and where above.
+
+        An end that is infinite is not a point of it.
+        """
         low, high = self.ends(shapes)
         under = x <= low if isinstance(low, float) and low == -inf else x < low
         over = x >= high if isinstance(high, float) and high == inf else x > high
@@ -175,7 +188,8 @@ class Continuous(_Family):
     """Distributions with a density, of the standard variable (x - loc) / scale."""
 
     def masked(self, f, name, bound):
-        """A function of the standard variable as a function of any point, shapes, location and scale.
+        """A function of the standard variable as a function of any point, shapes, location and
+        scale.
 
         Args:
             f: `f(z, *shapes)`, finite inside the support.
@@ -183,7 +197,8 @@ class Continuous(_Family):
             bound: the bound arguments (x, *shapes, loc, scale).
 
         Returns:
-            Float array of the common shape: nan for invalid parameters, and the limits of `f` outside the support.
+            Float array of the common shape: nan for invalid parameters, and the limits of `f`
+            outside the support.
         """
         x, *shapes, loc, scale = self.split(name, bound)
         z = x if loc is None else x - loc
@@ -224,7 +239,8 @@ class Discrete(_Family):
     lowest = 0
 
     def masked(self, f, name, bound):
-        """A function of the variable at location 0 as a function of any number, shapes and location.
+        """A function of the variable at location 0 as a function of any number, shapes and
+        location.
 
         Args:
             f: `f(k, *shapes)`, finite inside the support.
@@ -232,7 +248,8 @@ class Discrete(_Family):
             bound: the bound arguments (k, *shapes, loc).
 
         Returns:
-            Float array of the common shape: nan for invalid parameters, and the limits of `f` outside the support.
+            Float array of the common shape: nan for invalid parameters, and the limits of `f`
+            outside the support.
         """
         k, *shapes, loc, _ = self.split(name, bound)
         k = k if loc is None else k - loc

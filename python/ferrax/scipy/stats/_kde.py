@@ -1,6 +1,7 @@
 """Estimates of a density from a sample, by normal kernels.
 
-Invariant: `gaussian_kde` is a frozen pytree of arrays: it passes through `jit`, `vmap` and `grad`, and its bandwidth does not change.
+Invariant: `gaussian_kde` is a frozen pytree of arrays: it passes through `jit`, `vmap` and `grad`,
+and its bandwidth does not change.
 
     kde = gaussian_kde(sample)          # (n,), or (d, n): the observations are columns
     kde(points)                         # densities
@@ -47,22 +48,25 @@ def _factor(kde, bw_method):
 @register_pytree_node_class
 @dataclasses.dataclass(frozen=True, init=False)
 class gaussian_kde:
-    """A density estimated as the mean of normal densities about the observations (Scott 1992, Multivariate Density Estimation).
+    """A density estimated as the mean of normal densities about the observations (Scott 1992,
+    Multivariate Density Estimation).
 
     Args:
       dataset: the observations, (n,) or (d, n), real.
-      bw_method: the factor of the kernels' width: "scott" (the default), neff^(-1 / (d + 4)), "silverman", (neff (d + 2) / 4)^(-1 / (d + 4)), a number,
-        or a function of the object.
+      bw_method: the factor of the kernels' width: "scott" (the default), neff^(-1 / (d + 4)),
+        "silverman", (neff (d + 2) / 4)^(-1 / (d + 4)), a number, or a function of the object.
       weights: of the observations, (n,); by default equal.
 
     Attributes:
       neff: the effective number of observations, 1 / sum(weights^2).
       dataset: (d, n). weights: (n,), of sum 1.
-      covariance: of the kernels, (d, d): that of the data times the squared factor. inv_cov: its inverse.
+      covariance: of the kernels, (d, d): that of the data times the squared factor. inv_cov: its
+        inverse.
 
     Raises:
       TypeError: the data or the weights are a list.
-      ValueError: there are fewer than two elements, the weights do not fit, or bw_method is unknown.
+      ValueError: there are fewer than two elements, the weights do not fit, or bw_method is
+        unknown.
       NotImplementedError: the data are complex.
 
         >>> gaussian_kde(jnp.array([1.0, 2.0, 3.0]), 1.0)(2.0)
@@ -165,12 +169,15 @@ class gaussian_kde:
         return self.evaluate(x)
 
     def logpdf(self, x: ArrayLike) -> Array:
-        """The logarithm of the estimated density; arguments, result and errors are those of `evaluate`."""
+        """The logarithm of the estimated density; arguments, result and errors are those of
+        `evaluate`.
+        """
         points, dataset = self._points(x)
         return logsumexp(self._log_kernels(points, dataset, self.covariance.astype(points.dtype)), axis=0, b=self.weights[:, None])
 
     def integrate_gaussian(self, mean: ArrayLike, cov: ArrayLike) -> Array:
-        """The integral of the estimate times a normal density with this mean (d,) and covariance (d, d).
+        """The integral of the estimate times a normal density with this mean (d,) and covariance
+        (d, d).
 
         Raises:
           ValueError: mean or cov has another dimension.

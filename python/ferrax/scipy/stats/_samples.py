@@ -40,7 +40,8 @@ def _check_policy(nan_policy):
 
 @jit(static_argnames=("axis", "nan_policy", "keepdims"))
 def mode(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False) -> ModeResult:
-    """The most frequent value along an axis, the least of several; NaNs are equal among themselves and largest.
+    """The most frequent value along an axis, the least of several; NaNs are equal among themselves
+    and largest.
 
     Args:
       a: an array.
@@ -49,7 +50,8 @@ def mode(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keep
       keepdims: keep the reduced axis with size 1.
 
     Returns:
-      a named tuple (mode, count): values of a's dtype, and their counts. Of no elements they are NaN and 0.
+      a named tuple (mode, count): values of a's dtype, and their counts. Of no elements they are
+      NaN and 0.
 
     Raises:
       TypeError: a is a list. ValueError, NotImplementedError: the nan_policy is not supported.
@@ -93,8 +95,8 @@ def rankdata(a: ArrayLike, method: str = "average", *, axis: int | None = None, 
 
     Args:
       a: an array.
-      method: the rank of equal elements: the "average", the least ("min"), the greatest ("max"), their place among the distinct elements ("dense"), or
-        by position ("ordinal").
+      method: the rank of equal elements: the "average", the least ("min"), the greatest ("max"),
+        their place among the distinct elements ("dense"), or by position ("ordinal").
       axis: an axis, or None for the ranks of all elements, which have one dimension.
       nan_policy: "propagate" alone: ranks among elements with a NaN are NaN.
 
@@ -143,7 +145,8 @@ def rankdata(a: ArrayLike, method: str = "average", *, axis: int | None = None, 
 
 @jit(static_argnames=("axis", "ddof", "nan_policy", "keepdims"))
 def sem(a: ArrayLike, axis: int | None = 0, ddof: int = 1, nan_policy: str = "propagate", *, keepdims: bool = False) -> Array:
-    """The standard error of the mean: the standard deviation over the root of the number of elements.
+    """The standard error of the mean: the standard deviation over the root of the number of
+    elements.
 
     Args:
       a: an array.

@@ -1,6 +1,8 @@
-"""Logarithms of probabilities, exact in both tails, where the probabilities themselves underflow or round to 1.
+"""Logarithms of probabilities, exact in both tails, where the probabilities themselves underflow or
+round to 1.
 
-Invariant: p and q are a probability and its complement, each accurate in itself; the logarithm is taken of the smaller.
+Invariant: p and q are a probability and its complement, each accurate in itself; the logarithm is
+taken of the smaller.
 
     log_of(1.0, 1e-20) is -1e-20
 """
@@ -78,7 +80,9 @@ def _power_jvp(primals, tangents):
 
 
 def without_slope(where, x):
-    """x with derivative 0: where a factor is an infinite power, which alone determines the limit of the product."""
+    """x with derivative 0: where a factor is an infinite power, which alone determines the limit of
+    the product.
+    """
     return jnp.where(where, lax.stop_gradient(x), x)
 
 

@@ -1,4 +1,5 @@
-"""The beta-binomial distribution: successes among n trials whose probability is drawn from the beta distribution of shapes a and b.
+"""The beta-binomial distribution: successes among n trials whose probability is drawn from the beta
+distribution of shapes a and b.
 
 >>> pmf(1, 3, 1, 1)
 Array(0.25, dtype=float32, weak_type=True)

@@ -1,4 +1,5 @@
-"""The chi-squared distribution of df degrees of freedom: the gamma distribution of shape df / 2 and scale 2.
+"""The chi-squared distribution of df degrees of freedom: the gamma distribution of shape df / 2 and
+scale 2.
 
 >>> sf(2.0, 2)
 Array(0.3678795, dtype=float32, weak_type=True)

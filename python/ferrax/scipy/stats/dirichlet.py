@@ -22,10 +22,12 @@ if TYPE_CHECKING:
 
 @jit
 def logpdf(x: ArrayLike, alpha: ArrayLike) -> Array:
-    """The logarithm of the density: sum over i of (alpha_i - 1) log(x_i) - log(B(alpha)), B(alpha) = prod gamma(alpha_i) / gamma(sum alpha).
+    """The logarithm of the density: sum over i of (alpha_i - 1) log(x_i) - log(B(alpha)),
+    B(alpha) = prod gamma(alpha_i) / gamma(sum alpha).
 
     Args:
-        x: points, reals (outcomes, ...): the first axis is that of the coordinates. The last coordinate may be omitted; it is computed as 1 minus the others.
+        x: points, reals (outcomes, ...): the first axis is that of the coordinates. The last
+          coordinate may be omitted; it is computed as 1 minus the others.
         alpha: the concentrations, positive reals (outcomes,).
 
     Returns:
@@ -64,7 +66,8 @@ def pdf(x: ArrayLike, alpha: ArrayLike) -> Array:
     """The density, exp(logpdf(x, alpha)).
 
     Args:
-        x: points, reals (outcomes, ...): the first axis is that of the coordinates. The last coordinate may be omitted; it is computed as 1 minus the others.
+        x: points, reals (outcomes, ...): the first axis is that of the coordinates. The last
+          coordinate may be omitted; it is computed as 1 minus the others.
         alpha: the concentrations, positive reals (outcomes,).
 
     Returns:

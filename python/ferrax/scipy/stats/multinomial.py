@@ -1,4 +1,5 @@
-"""The multinomial distribution: counts of the outcomes of n trials, the outcomes having probabilities p.
+"""The multinomial distribution: counts of the outcomes of n trials, the outcomes having
+probabilities p.
 
 >>> pmf(jnp.array([1, 1]), 2, jnp.array([0.5, 0.5]))
 Array(0.5, dtype=float32)
@@ -29,7 +30,8 @@ def logpmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
         p: probabilities, reals (..., outcomes).
 
     Returns:
-        Float array of the common shape without the last axis; -inf where the counts do not sum to n, or one is negative.
+        Float array of the common shape without the last axis; -inf where the counts do not sum to
+        n, or one is negative.
 
     Raises:
         TypeError: an argument is a list.
@@ -61,7 +63,8 @@ def pmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
         p: probabilities, reals (..., outcomes).
 
     Returns:
-        Float array of the common shape without the last axis; 0 where the counts do not sum to n, or one is negative.
+        Float array of the common shape without the last axis; 0 where the counts do not sum to n,
+        or one is negative.
 
     Raises:
         TypeError: an argument is a list.

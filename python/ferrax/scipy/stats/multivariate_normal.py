@@ -1,4 +1,5 @@
-"""The multivariate normal distribution, with density exp(-d' cov^-1 d / 2) / sqrt((2 pi)^n det(cov)), d = x - mean.
+"""The multivariate normal distribution, with density exp(-d' cov^-1 d / 2) / sqrt((2 pi)^n
+det(cov)), d = x - mean.
 
 >>> logpdf(jnp.ones(2), jnp.ones(2), jnp.eye(2)) + jnp.log(2 * jnp.pi)
 Array(0., dtype=float32)
@@ -30,11 +31,13 @@ def logpdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike, allow_singular: None =
     Args:
         x: points, reals (..., n).
         mean: the means, reals (..., n); for a distribution of one dimension a number.
-        cov: the covariances, reals (..., n, n), symmetric and positive definite; a number means a multiple of the identity. All three broadcast.
+        cov: the covariances, reals (..., n, n), symmetric and positive definite; a number means a
+          multiple of the identity. All three broadcast.
         allow_singular: must be None.
 
     Returns:
-        Float array of the common shape without the last axis; nan where cov is not positive definite.
+        Float array of the common shape without the last axis; nan where cov is not positive
+        definite.
 
     Raises:
         TypeError: an argument is a list.
@@ -75,7 +78,9 @@ def _logpdf(x, mean, cov):
 
 
 def _whitened(factor, vectors):
-    """factor^-1 v for vectors (..., n) and lower triangular factors (..., n, n), which broadcast."""
+    """factor^-1 v for vectors (..., n) and lower triangular factors (..., n, n), which
+    broadcast.
+    """
     if factor.ndim == 2:
         # One factor: the vectors are the rows of one right-hand side.
         rows = vectors.reshape(-1, vectors.shape[-1])
@@ -92,10 +97,12 @@ def pdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike) -> Array:
     Args:
         x: points, reals (..., n).
         mean: the means, reals (..., n); for a distribution of one dimension a number.
-        cov: the covariances, reals (..., n, n), symmetric and positive definite; a number means a multiple of the identity. All three broadcast.
+        cov: the covariances, reals (..., n, n), symmetric and positive definite; a number means a
+          multiple of the identity. All three broadcast.
 
     Returns:
-        Float array of the common shape without the last axis; nan where cov is not positive definite.
+        Float array of the common shape without the last axis; nan where cov is not positive
+        definite.
 
     Raises:
         TypeError: an argument is a list.

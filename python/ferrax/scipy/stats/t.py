@@ -1,4 +1,5 @@
-"""Student's t distribution of df degrees of freedom, of density proportional to (1 + x^2 / df)^-((df + 1) / 2).
+"""Student's t distribution of df degrees of freedom, of density proportional to (1 + x^2 /
+df)^-((df + 1) / 2).
 
 >>> pdf(0.0, 1)
 Array(0.3183099, dtype=float32, weak_type=True)

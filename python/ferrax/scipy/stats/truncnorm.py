@@ -1,4 +1,6 @@
-"""The standard normal distribution truncated to [a, b]. With location and scale the interval is [loc + a scale, loc + b scale].
+"""The standard normal distribution truncated to [a, b].
+
+With location and scale the interval is [loc + a scale, loc + b scale].
 
 >>> cdf(0.0, -2.0, 2.0)
 Array(0.5, dtype=float32)
@@ -49,7 +51,9 @@ def _log_large_mass(a, b):
 
 
 def _log_share(part, rest, whole):
-    """The logarithm of a part's share, given those of the part, of the rest and of the whole; by the rest where the part is nearly all."""
+    """The logarithm of a part's share, given those of the part, of the rest and of the whole; by
+    the rest where the part is nearly all.
+    """
     share = part - whole
     return jnp.where(share > -0.1, jnp.log1p(0.0 - jnp.exp(rest - whole)), share)
 

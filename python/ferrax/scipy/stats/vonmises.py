@@ -1,4 +1,5 @@
-"""The von Mises distribution on the circle, of density exp(kappa cos(x)) / (2 pi I0(kappa)), periodic in x.
+"""The von Mises distribution on the circle, of density exp(kappa cos(x)) / (2 pi I0(kappa)),
+periodic in x.
 
 >>> pdf(0.0, 0.0) * 6.2831855
 Array(1.0000001, dtype=float32, weak_type=True)

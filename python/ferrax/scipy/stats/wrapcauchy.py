@@ -1,4 +1,5 @@
-"""The wrapped Cauchy distribution on [0, 2 pi], of density (1 - c^2) / (2 pi (1 + c^2 - 2 c cos(x))).
+"""The wrapped Cauchy distribution on [0, 2 pi], of density (1 - c^2) / (2 pi (1 + c^2 - 2 c
+cos(x))).
 
 >>> pdf(0.0, 0.5)
 Array(0.47746485, dtype=float32, weak_type=True)
