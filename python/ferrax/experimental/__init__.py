@@ -1,4 +1,6 @@
-"""Experimental modules, and old names of modules that have moved: `stax` and `optimizers` are now in `example_libraries`."""
+"""Experimental modules, and old names of modules that have moved: `stax` and `optimizers` are now
+in `example_libraries`.
+"""
 
 from .._runtime.callback import io_callback
 

@@ -2,7 +2,8 @@
 
     error_of(code, payload, slots, sites)      # code: -1, or the number of the place that failed
 
-Invariant: a number identifies one place of one program as long as the program is alive; a payload has a slot for each type of value in a message.
+Invariant: a number identifies one place of one program as long as the program is alive; a payload
+has a slot for each type of value in a message.
 """
 
 from __future__ import annotations
@@ -52,7 +53,10 @@ class Site:
 
 
 class Sites:
-    """The source locations for the numbers in a program. Part of an error's structure: structures with the same locations are equal."""
+    """The source locations for the numbers in a program.
+
+    Part of an error's structure: structures with the same locations are equal.
+    """
 
     def __init__(self, table=None):
         self.table = table or {}
@@ -70,13 +74,18 @@ _known = weakref.WeakValueDictionary()
 
 
 class Error:
-    """The first failure of a checkified function, or none. A pytree: it passes through `jit`, `vmap` and loops.
+    """The first failure of a checkified function, or none.
+
+    A pytree: it passes through `jit`, `vmap` and loops.
 
     A mapped error holds one failure for each element of the batch.
     """
 
     def __init__(self, _pred: Any, _code: Any, _metadata: Any, _payload: Any) -> None:
-        """An error without failure, for libraries that store one: all four arguments are empty. Other errors come from `checkify`."""
+        """An error without failure, for libraries that store one: all four arguments are empty.
+
+        Other errors come from `checkify`.
+        """
         if _pred or _code or _metadata or _payload:
             raise TypeError("an Error that is made holds nothing: _pred, _code, _metadata and _payload must be empty")
         self._set(np.int32(-1), [], (), Sites())
@@ -98,7 +107,9 @@ class Error:
         return next((e for _, e in self._failures()), None)
 
     def get(self) -> str | None:
-        """The message of the failure, one line for each failed element of the batch if the error is mapped; None if there is none."""
+        """The message of the failure, one line for each failed element of the batch if the error is
+        mapped; None if there is none.
+        """
         found = list(self._failures())
         if not found:
             return None
@@ -145,7 +156,10 @@ init_error: Error = error_of(np.int32(-1), [], (), Sites())
 
 
 class State:
-    """The error during the evaluation of a program. Payloads of one type share a slot, because only one error is stored at a time."""
+    """The error during the evaluation of a program.
+
+    Payloads of one type share a slot, because only one error is stored at a time.
+    """
 
     def __init__(self, code, payload, sites):
         self.code, self.payload, self.sites = code, payload, sites
@@ -162,7 +176,9 @@ class State:
         return State(values[0], dict(zip(self.payload, values[1:], strict=True)), self.sites)
 
     def failing(self, failed, site, values):
-        """The state after a place was passed that fails if `failed` (one truth, or one a lane, all lanes in front) and shows `values`."""
+        """The state after a place was passed that fails if `failed` (one truth, or one a lane, all
+        lanes in front) and shows `values`.
+        """
         number = next(_numbers)
         _known[number] = self.sites.table[number] = site
         if failed.ndim:

@@ -1,4 +1,6 @@
-"""`compute_on`: where a part of a program is to run. A program runs on one device, host and all, so the part runs there.
+"""`compute_on`: where a part of a program is to run.
+
+A program runs on one device, host and all, so the part runs there.
 
 Invariant: values do not depend on it.
 """
@@ -28,7 +30,9 @@ def _check(compute_type):
 
 @contextlib.contextmanager
 def compute_on(compute_type: str) -> Iterator[None]:
-    """Context manager and decorator for code that should run on a certain kind of device. It runs where the rest runs.
+    """Context manager and decorator for code that should run on a certain kind of device.
+
+    It runs where the rest runs.
 
     Args:
         compute_type: "device_host", "device", "tpu_sparsecore" or "gpu_stream:#".

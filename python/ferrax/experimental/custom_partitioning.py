@@ -1,4 +1,6 @@
-"""Functions with custom partitioning rules. A program runs on one device, so the function is called unchanged, and the rule is only stored.
+"""Functions with custom partitioning rules.
+
+A program runs on one device, so the function is called unchanged, and the rule is only stored.
 
     f = custom_partitioning(f, static_argnums=(1,))
     f.def_partition(partition=..., sharding_rule="i j, j k -> i k")
@@ -96,7 +98,8 @@ class custom_partitioning:
 
         Args:
           partition, infer_sharding_from_operands, propagate_user_sharding: functions of shardings.
-          decode_shardings, sharding_rule, reduction_factors, need_replication_factors, permutation_factors, **factor_sizes: how shardings are described.
+          decode_shardings, sharding_rule: how shardings are described.
+          reduction_factors, need_replication_factors, permutation_factors, **factor_sizes: the same.
         """
         self.partition, self.infer_sharding_from_operands = partition, infer_sharding_from_operands
         self.propagate_user_sharding, self.sharding_rule = propagate_user_sharding, sharding_rule

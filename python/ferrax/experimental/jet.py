@@ -2,14 +2,18 @@
 
     jet(jnp.sin, (0.5,), ((1.0, 0.0, 0.0),))          # (sin 0.5, [cos 0.5, -sin 0.5, -cos 0.5])
 
-A curve x(t) = x0 + x1 t + x2 t^2 + .. goes in and f(x(t)) comes out, as coefficients; the n-th derivative costs of the order of n^2 operations, where nested `jvp`
-costs 2^n. The program of the function is walked equation by equation.
+A curve x(t) = x0 + x1 t + x2 t^2 + .. goes in and f(x(t)) comes out, as coefficients; the n-th
+derivative costs of the order of n^2 operations, where nested `jvp` costs 2^n. The program of the
+function is walked equation by equation.
 
-Invariant: a rule, `jet_rules[primitive](primals, series, **params) -> (primals_out, series_out)`, takes and gives Taylor coefficients (not scaled by factorials);
-a series is a list of arrays, None in it is a zero, and `zero_series` is a series of zeros. Primitives without a rule are differentiated by nested `jvp` along t: exact,
-including loops, branches and functions with custom rules, at the price of that equation alone.
+Invariant: a rule, `jet_rules[primitive](primals, series, **params) -> (primals_out, series_out)`,
+takes and gives Taylor coefficients (not scaled by factorials); a series is a list of arrays, None
+in it is a zero, and `zero_series` is a series of zeros. Primitives without a rule are
+differentiated by nested `jvp` along t: exact, including loops, branches and functions with custom
+rules, at the price of that equation alone.
 
-Recurrences: Griewank, Walther: Evaluating Derivatives, 2nd edition, chapter 13, table 13.1 and 13.2.
+Recurrences: Griewank, Walther: Evaluating Derivatives, 2nd edition, chapter 13, table 13.1 and
+13.2.
 """
 
 from __future__ import annotations
@@ -91,11 +95,14 @@ def jet(fun: Callable[..., Any], primals: Sequence[Any], series: Sequence[Any], 
     Args:
       fun: a function of arrays or scalars; its result is a pytree of them.
       primals: a tuple of arguments, floating-point or complex: where the curve is at t = 0.
-      series: for each argument the list of its derivatives along the curve, first to n-th; all of one length n.
-      factorial_scaled: series hold derivatives; False: Taylor coefficients, derivatives divided by k!.
+      series: for each argument the list of its derivatives along the curve, first to n-th; all of
+        one length n.
+      factorial_scaled: series hold derivatives; False: Taylor coefficients, derivatives divided by
+        k!.
 
     Returns:
-      (out, out_series): the latter has the structure of the former, with a list of n arrays for each leaf.
+      (out, out_series): the latter has the structure of the former, with a list of n arrays for
+      each leaf.
 
     Raises:
       ValueError: a primal is not an array, or lists of several lengths are given.
@@ -261,7 +268,9 @@ def _convolved(u, v, ks, weight=None, product=_times):
 
 
 def _integrated(v0, u, slope, order):
-    """v with v' = slope u' where `slope(v, k)` gives the slope's coefficients up to k: k v_k = sum of j u_j slope_(k-j)."""
+    """v with v' = slope u' where `slope(v, k)` gives the slope's coefficients up to k: k v_k = sum
+    of j u_j slope_(k-j).
+    """
     v = [v0]
     for k in range(1, order + 1):
         w = slope(v, k - 1)
@@ -273,7 +282,8 @@ def _integrated(v0, u, slope, order):
 
 
 def linear_prop(prim: Primitive, primals_in: Any, series_in: Any, **params: Any) -> tuple[Any, Any]:
-    """The Taylor series of a primitive that is linear in its inexact operands together: each coefficient by itself.
+    """The Taylor series of a primitive that is linear in its inexact operands together: each
+    coefficient by itself.
 
     Args:
         prim: Primitive.
@@ -316,7 +326,8 @@ def zero_prop(prim: Primitive, primals_in: Any, series_in: Any, **params: Any) -
 
 
 def deriv_prop(prim: Primitive, deriv: Callable[[Array], Array], primals_in: Any, series_in: Any) -> tuple[Array, list[Array]]:
-    """The Taylor series of a scalar function v of u by its derivative: v' = deriv(u) u', with the series of deriv(u) by `jet` of `deriv`.
+    """The Taylor series of a scalar function v of u by its derivative: v' = deriv(u) u', with the
+    series of deriv(u) by `jet` of `deriv`.
 
     Args:
         prim: Primitive of one operand.
@@ -337,7 +348,8 @@ def deriv_prop(prim: Primitive, deriv: Callable[[Array], Array], primals_in: Any
 
 
 def deflinear(prim: Primitive) -> None:
-    """Gives a primitive the Taylor rule of functions that are linear in all their inexact operands together.
+    """Gives a primitive the Taylor rule of functions that are linear in all their inexact operands
+    together.
 
     Args:
         prim: Primitive.
@@ -395,7 +407,9 @@ def def_comp(prim: Primitive, comp: Callable[..., Any], **kwargs: Any) -> None:
 
 
 def _def_integral(name, slope):
-    """v' = slope u', where the slope's series follows from that of v: `slope(v, k)`, coefficients 0 to k."""
+    """v' = slope u', where the slope's series follows from that of v: `slope(v, k)`, coefficients 0
+    to k.
+    """
     p = primitive(name)
 
     def rule(primals, series, **params):

@@ -56,7 +56,10 @@ def create_hybrid_device_mesh(
     should_sort_granules_by_key: bool = True,
     allow_split_physical_axes: bool = False,
 ) -> np.ndarray:
-    """An array of devices whose shape is the product of one for the devices of a machine and one for the machines. There is one machine here.
+    """An array of devices whose shape is the product of one for the devices of a machine and one
+    for the machines.
+
+    There is one machine here.
 
     Args:
         mesh_shape: sequence of ints, the shape within the machine.

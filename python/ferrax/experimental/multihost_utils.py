@@ -2,7 +2,8 @@
 
     process_allgather(jnp.arange(3))          # [[0, 1, 2]] where there is one process: the values of each
 
-Invariant: all processes call the same functions in the same order. A different call raises an error that names both.
+Invariant: all processes call the same functions in the same order. A different call raises an error
+that names both.
 """
 
 from __future__ import annotations
@@ -100,7 +101,8 @@ def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
 
     Args:
         in_tree: pytree of arrays, of one structure on all processes.
-        tiled: bool; whether the arrays are concatenated along their first axis instead of stacked along a new one.
+        tiled: bool; whether the arrays are concatenated along their first axis instead of stacked
+          along a new one.
 
     Returns:
         Pytree of numpy arrays, of shape (processes, ...), or (processes * n, ...) if `tiled`.
@@ -179,7 +181,9 @@ def sync_global_devices(name: str) -> None:
 
 
 def assert_equal(in_tree: Any, fail_message: str = "") -> None:
-    """Checks that a pytree has the same values on all processes. An array that is cut over several of them is one array, and its own.
+    """Checks that a pytree has the same values on all processes.
+
+    An array that is cut over several of them is one array, and its own.
 
     Args:
         in_tree: pytree of arrays, of one structure on all processes.
@@ -211,7 +215,8 @@ def live_devices(devices: Iterable[Device]) -> Iterator[list[Device]]:
 
 
 def reached_preemption_sync_point(step_id: int) -> bool:
-    """Whether the run will soon be stopped and all processes should save at this step, which is never announced here.
+    """Whether the run will soon be stopped and all processes should save at this step, which is
+    never announced here.
 
     Args:
         step_id: int, the step.

@@ -1,11 +1,14 @@
-"""Initial value problems: `odeint`, the explicit Runge-Kutta pair of Dormand and Prince, of order 5(4), with steps of adaptive size.
+"""Initial value problems: `odeint`, the explicit Runge-Kutta pair of Dormand and Prince, of order
+5(4), with steps of adaptive size.
 
     odeint(lambda y, t, k: -k * y, 1.0, jnp.linspace(0.0, 1.0, 5), 2.0)        # exp(-2 t)
 
-Invariant: the solution's derivatives are solutions too, not derivatives of steps: forward mode integrates the sensitivities together with the state, reverse mode the
-adjoint state backwards from each requested time. So memory does not grow with the number of steps.
+Invariant: the solution's derivatives are solutions too, not derivatives of steps: forward mode
+integrates the sensitivities together with the state, reverse mode the adjoint state backwards from
+each requested time. So memory does not grow with the number of steps.
 
-Source: Hairer, Norsett, Wanner: Solving Ordinary Differential Equations I, 2nd edition: II.4 (step sizes, the first step), II.5 (the method); the middle of a step
+Source: Hairer, Norsett, Wanner: Solving Ordinary Differential Equations I, 2nd edition: II.4 (step
+sizes, the first step), II.5 (the method); the middle of a step
 for dense output after Shampine: Some practical Runge-Kutta formulas, Math. Comp. 46 (1986).
 """
 
@@ -97,7 +100,8 @@ def ravel_first_arg(f: Callable[..., Any], unravel: Any, debug_info: Any = None)
 
 
 def fit_4th_order_polynomial(y0: Any, y1: Any, y_mid: Any, dy0: Any, dy1: Any, dt: Any) -> tuple[Any, Any, Any, Any, Any]:
-    """The polynomial of degree 4 in s, from 0 to 1 over a step, through three points with given slopes at its ends.
+    """The polynomial of degree 4 in s, from 0 to 1 over a step, through three points with given
+    slopes at its ends.
 
     Args:
         y0, y1: arrays (n,), the values at both ends.
@@ -146,7 +150,8 @@ def runge_kutta_step(func: Any, y0: Any, f0: Any, t0: Any, dt: Any) -> tuple[Arr
         dt: scalar, the length of the step.
 
     Returns:
-        (y1, f1, an estimate of the error of y1, the stages (7, n)): y1 and f1 are the solution and the slope at the end of the step.
+        (y1, f1, an estimate of the error of y1, the stages (7, n)): y1 and f1 are the solution and
+        the slope at the end of the step.
     """
     y0, f0, t0 = jnp.asarray(y0), jnp.asarray(f0), jnp.asarray(t0)
     dt = jnp.asarray(dt)
@@ -160,7 +165,10 @@ def runge_kutta_step(func: Any, y0: Any, f0: Any, t0: Any, dt: Any) -> tuple[Arr
 
 
 def mean_error_ratio(error_estimate: Any, rtol: Any, atol: Any, y0: Any, y1: Any) -> Array:
-    """The root mean square of the error, relative to the tolerance atol + rtol max(abs(y0), abs(y1)). A step is accepted up to 1.
+    """The root mean square of the error, relative to the tolerance atol + rtol max(abs(y0),
+    abs(y1)).
+
+    A step is accepted up to 1.
 
     Args:
         error_estimate: array (n,).
@@ -182,7 +190,8 @@ def optimal_step_size(last_step: Any, mean_error_ratio: Any, safety: float = 0.9
         mean_error_ratio: scalar, its error in units of the tolerance.
         safety: float, a factor on the step.
         ifactor: float, the greatest factor by which the step grows.
-        dfactor: float, the least factor by which it shrinks; a step that was accepted does not shrink the next.
+        dfactor: float, the least factor by which it shrinks; a step that was accepted does not
+          shrink the next.
         order: float, the order of the method.
 
     Returns:
@@ -195,7 +204,8 @@ def optimal_step_size(last_step: Any, mean_error_ratio: Any, safety: float = 0.9
 
 
 def initial_step_size(fun: Any, t0: Any, y0: Any, order: Any, rtol: Any, atol: Any, f0: Any) -> Array:
-    """A first step, from the sizes of the solution, its slope and its second derivative (Hairer, Norsett and Wanner, II.4).
+    """A first step, from the sizes of the solution, its slope and its second derivative (Hairer,
+    Norsett and Wanner, II.4).
 
     Args:
         fun: `fun(y, t)`, the slope (n,).
@@ -236,19 +246,23 @@ def odeint(
     """The solution of y' = func(y, t, *args), y(t[0]) = y0, at the times t.
 
     Args:
-      func: `func(y, t, *args)` returns dy/dt: a pytree like y, or one with the same number of elements, whose leaves are used in order.
+      func: `func(y, t, *args)` returns dy/dt: a pytree like y, or one with the same number of
+        elements, whose leaves are used in order.
       y0: a pytree of arrays, floating-point or complex.
       t: an array (n,) of times, all growing or all falling.
-      *args: more arguments of `func`, pytrees of arrays, which it may be differentiated by; so may what `func` closes over.
+      *args: more arguments of `func`, pytrees of arrays, which it may be differentiated by; so may
+        what `func` closes over.
       rtol, atol: the tolerances, relative and absolute, of the error of each step.
-      mxstep: the most steps between two times. Where they do not suffice the solution is NaN from there on.
+      mxstep: the most steps between two times. Where they do not suffice the solution is NaN from
+        there on.
       hmax: the longest step.
 
     Returns:
       a pytree like y0, each leaf with a new first axis of size n.
 
     Raises:
-      TypeError: t is not an array of floats, an argument contains something else than arrays, or `func` does not return as many elements as y0 has.
+      TypeError: t is not an array of floats, an argument contains something else than arrays, or
+        `func` does not return as many elements as y0 has.
 
     >>> odeint(lambda y, t: -y, 1.0, jnp.linspace(0.0, 1.0, 3), rtol=1e-6, atol=1e-6).round(3)
     Array([1.   , 0.607, 0.368], dtype=float32)
@@ -327,7 +341,9 @@ def _solution(f, options, y0, t, args):
 
 
 def _sensitivity(f, options, residuals, tangents):
-    """The tangent of the solution: z' = df/dy z + df/dargs dargs, integrated together with y, plus the slope times the tangents of the times."""
+    """The tangent of the solution: z' = df/dy z + df/dargs dargs, integrated together with y, plus
+    the slope times the tangents of the times.
+    """
     ys, t, args = residuals
     dy0, dt, dargs = tangents
     m = ys.shape[1]
@@ -349,7 +365,9 @@ def _slopes(f, ys, t, args):
 
 
 def _adjoint(f, options, residuals, ct):
-    """The cotangents of y0, t and args: the adjoint state, integrated together with the solution from each time back to the previous one."""
+    """The cotangents of y0, t and args: the adjoint state, integrated together with the solution
+    from each time back to the previous one.
+    """
     ys, t, args = residuals
     m = ys.shape[1]
     flat_args, unravel = ravel_pytree(args)
@@ -385,7 +403,9 @@ def _raveled(tree, dtype):
 
 
 def _integrate(f, options, y0, t):
-    """y at the times t (n, m): steps of adaptive size, each time read off the polynomial of the step that passes it."""
+    """y at the times t (n, m): steps of adaptive size, each time read off the polynomial of the
+    step that passes it.
+    """
     rtol, atol, mxstep, hmax = options
     if t.shape[0] < 2:
         return jnp.broadcast_to(y0, (t.shape[0], *y0.shape))
@@ -428,8 +448,9 @@ def _integrate(f, options, y0, t):
 def _following(dt, ratio, at, end, target, landing):
     """The next step, and whether it ends at the target.
 
-    A step whose error is not a number is rejected, and a shorter one follows. Beyond the target func may have no value, so that the next step ends there if
-    this one went beyond. It is 0, which ends the loop, where shorter steps do not move the time.
+    A step whose error is not a number is rejected, and a shorter one follows. Beyond the target
+    func may have no value, so that the next step ends there if this one went beyond. It is 0, which
+    ends the loop, where shorter steps do not move the time.
     """
     unknown = jnp.isnan(ratio)
     lands = unknown & (end > target) & ~landing

@@ -1,6 +1,8 @@
-"""Random numbers from a generator with state: `rng = stateful_rng(0); rng.normal(size=3)`, which draws other numbers at each call.
+"""Random numbers from a generator with state: `rng = stateful_rng(0); rng.normal(size=3)`, which
+draws other numbers at each call.
 
-The state is a counter in a `Ref`, folded into a key. Generators are pytrees: `jit` and `vmap` take them as arguments, and none may be returned.
+The state is a counter in a `Ref`, folded into a key. Generators are pytrees: `jit` and `vmap` take
+them as arguments, and none may be returned.
 """
 
 from __future__ import annotations

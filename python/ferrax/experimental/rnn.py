@@ -1,9 +1,11 @@
-"""Long short-term memory: layers of cells over sequences of different lengths, one way or both, with all weights in one array.
+"""Long short-term memory: layers of cells over sequences of different lengths, one way or both,
+with all weights in one array.
 
     weights = init_lstm_weight(key, input_size, hidden_size, num_layers, bidirectional)
     y, h, c = lstm(x, h0, c0, weights, lengths, input_size, hidden_size, num_layers, 0.0, bidirectional)
 
-Invariant: the order of the weights is that of cuDNN: matrices of all layers, then biases. On every device, and differentiable; `lstm` is `lstm_ref` of its weights.
+Invariant: the order of the weights is that of cuDNN: matrices of all layers, then biases. On every
+device, and differentiable; `lstm` is `lstm_ref` of its weights.
 """
 
 from __future__ import annotations
@@ -108,8 +110,9 @@ def unpack_lstm_weights(
         bidirectional: bool; whether each layer runs in both directions.
 
     Returns:
-        (W_ih, W_hh, b_ih, b_hh), each a dict of arrays by the number of the layer and direction: matrices (4 hidden_size, inputs) and
-        (4 hidden_size, hidden_size), biases (4 hidden_size,), the four gates one below the other.
+        (W_ih, W_hh, b_ih, b_hh), each a dict of arrays by the number of the layer and direction:
+        matrices (4 hidden_size, inputs) and (4 hidden_size, hidden_size), biases (4 hidden_size,),
+        the four gates one below the other.
     """
     parts = list(_cut(weights, _shapes(input_size, hidden_size, num_layers, bidirectional)))
     n = num_layers * (2 if bidirectional else 1)
@@ -146,7 +149,8 @@ def lstm(
         precision: must be None.
 
     Returns:
-        (y, h_n, c_n): the outputs (batch, time, directions * hidden_size), and the last outputs and states, of the shape of `h_0`.
+        (y, h_n, c_n): the outputs (batch, time, directions * hidden_size), and the last outputs and
+        states, of the shape of `h_0`.
 
     Raises:
         NotImplementedError: dropout or a precision is requested, or lengths are not int32.
@@ -200,7 +204,8 @@ def lstm_ref(
         x: array (batch, time, input_size), the sequences.
         h_0: array (layers and directions, batch, hidden_size), the first outputs.
         c_0: array of the same shape, the first states.
-        W_ih, W_hh, b_ih, b_hh: dicts of matrices and biases by the number of the layer and direction.
+        W_ih, W_hh, b_ih, b_hh: dicts of matrices and biases by the number of the layer and
+          direction.
         seq_lengths: int32 array (batch,), the lengths of the sequences; outputs behind them are 0.
         input_size, hidden_size: ints; the weights' shapes say the same.
         num_layers: int.
@@ -208,7 +213,8 @@ def lstm_ref(
         bidirectional: bool; whether each layer runs in both directions.
 
     Returns:
-        (y, h_n, c_n): the outputs (batch, time, directions * hidden_size), and the last outputs and states, of the shape of `h_0`.
+        (y, h_n, c_n): the outputs (batch, time, directions * hidden_size), and the last outputs and
+        states, of the shape of `h_0`.
 
     Raises:
         NotImplementedError: lengths are not int32, or there is dropout.

@@ -1,4 +1,7 @@
-"""Groups of operations that a compiler is to schedule together. Kernels run in the order of their plan, and values do not depend on it."""
+"""Groups of operations that a compiler is to schedule together.
+
+Kernels run in the order of their plan, and values do not depend on it.
+"""
 
 from __future__ import annotations
 

@@ -3,7 +3,8 @@
     blob, in_tree, out_tree = serialize(jit(f).lower(x).compile())
     deserialize_and_load(blob, in_tree, out_tree)(x)
 
-Invariant: the bytes are those of an exported program, which is compiled again when it is loaded. Values are the same.
+Invariant: the bytes are those of an exported program, which is compiled again when it is loaded.
+Values are the same.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ def serialize(compiled: Any) -> tuple[bytes, Any, Any]:
         compiled: Compiled, as `jit(f).lower(..).compile()` returns it.
 
     Returns:
-        (bytes, PyTreeDef of the arguments, PyTreeDef of the results), which `deserialize_and_load` takes.
+        (bytes, PyTreeDef of the arguments, PyTreeDef of the results), which `deserialize_and_load`
+        takes.
 
     Raises:
         ValueError: `compiled` is not a compiled program.
@@ -53,7 +55,8 @@ def deserialize_and_load(serialized: bytes, in_tree: PyTreeDef, out_tree: PyTree
     """The compiled program again.
 
     Args:
-      serialized, in_tree, out_tree: what `serialize` gave. Bytes that others wrote are not safe to load.
+      serialized, in_tree, out_tree: what `serialize` gave. Bytes that others wrote are not safe to
+        load.
       backend: the platform it is for; None: the default one.
       execution_devices: the device it is for.
 

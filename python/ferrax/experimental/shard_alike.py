@@ -2,7 +2,8 @@
 
     y = shard_alike(x, jnp.zeros_like(x))[1]        # in `jit`: cut over devices as x is
 
-Invariant: the values are unchanged. An operation that reads both and gives one is cut along the dimensions of both.
+Invariant: the values are unchanged. An operation that reads both and gives one is cut along the
+dimensions of both.
 """
 
 from __future__ import annotations

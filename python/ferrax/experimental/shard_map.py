@@ -20,7 +20,8 @@ __all__ = ["shard_map"]
 def shard_map(
     f: Callable[_P, _R], mesh: Mesh | AbstractMesh, in_specs: Any, out_specs: Any, check_rep: bool = True, auto: Any = frozenset()
 ) -> Callable[_P, _R]:
-    """Maps a function over the parts of arrays, as `ferrax.shard_map` does, with the argument names of earlier versions.
+    """Maps a function over the parts of arrays, as `ferrax.shard_map` does, with the argument names
+    of earlier versions.
 
     Args:
         f: function of the parts.

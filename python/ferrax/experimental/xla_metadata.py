@@ -1,4 +1,7 @@
-"""Metadata for another compiler, attached to operations. Ferrax ignores it; values do not depend on it."""
+"""Metadata for another compiler, attached to operations.
+
+Ferrax ignores it; values do not depend on it.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,8 @@ def set_xla_metadata(x: None = None, **kwargs: Any) -> _Words: ...
 
 
 def set_xla_metadata(x: Any = None, **kwargs: Any) -> Any:
-    """Metadata for a compiler, which makes no difference: of the operations that make a value, or, as a context manager and decorator, of all inside.
+    """Metadata for a compiler, which makes no difference: of the operations that make a value, or,
+    as a context manager and decorator, of all inside.
 
     Args:
         x: pytree of arrays, or None.

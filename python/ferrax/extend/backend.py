@@ -36,7 +36,8 @@ def get_backend(platform: str | Client | None = None) -> Client:
     """The client of a platform.
 
     Args:
-        platform: str ("cpu", "gpu"), a client, which is returned unchanged, or None for the default platform.
+        platform: str ("cpu", "gpu"), a client, which is returned unchanged, or None for the default
+          platform.
 
     Returns:
         The client.
@@ -60,7 +61,9 @@ def get_default_device() -> Device:
 
 
 def backends() -> dict[str, Any]:
-    """The clients of the default platform and of the CPU. Others are opened when they are first used.
+    """The clients of the default platform and of the CPU.
+
+    Others are opened when they are first used.
 
     Returns:
         dict of clients by the platform's name.

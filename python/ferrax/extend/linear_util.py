@@ -4,7 +4,8 @@
     f = flatten(wrap_init(f, debug_info=info), in_tree)
     f.call_wrapped(*leaves)
 
-Invariant: `call_wrapped` runs the transformations from the outermost to the innermost; each gets the next one as a function.
+Invariant: `call_wrapped` runs the transformations from the outermost to the innermost; each gets
+the next one as a function.
 """
 
 from __future__ import annotations
@@ -125,7 +126,10 @@ class StoreException(Exception):
 
 
 class Store:
-    """A place for a value that a transformation learns while it runs. It is true if it holds one."""
+    """A place for a value that a transformation learns while it runs.
+
+    It is true if it holds one.
+    """
 
     __slots__ = ("_values",)
 
@@ -212,7 +216,9 @@ class WrappedFun:
         return _name_of(self.f, "<unnamed wrapped function>")
 
     def wrap(self, gen: Any, gen_static_args: Any, out_store: Any) -> WrappedFun:
-        """A WrappedFun with one more transformation around it: `gen(inner, *gen_static_args, *args)`, with a store after `inner` if there is one."""
+        """A WrappedFun with one more transformation around it:
+        `gen(inner, *gen_static_args, *args)`, with a store after `inner` if there is one.
+        """
         stored = () if out_store is None else (out_store,)
         run = functools.partial(gen, self.f_transformed, *stored, *gen_static_args)
         return WrappedFun(self.f, run, ((gen, gen_static_args), *self.transforms), (out_store, *self.stores), self.params, None, self.debug_info)
@@ -285,7 +291,9 @@ def _curried(transformation):
 
 @_curried
 def transformation2(gen: Any, fun: WrappedFun, *gen_static_args: Any) -> WrappedFun:
-    """A function with another one around it. A call with `gen` returns a function of the other arguments, so it can be a decorator of `gen`.
+    """A function with another one around it.
+
+    A call with `gen` returns a function of the other arguments, so it can be a decorator of `gen`.
 
     Args:
         gen: `gen(inner, *gen_static_args, *args, **kwargs)`, which returns the result of the whole.
@@ -302,10 +310,13 @@ def transformation2(gen: Any, fun: WrappedFun, *gen_static_args: Any) -> Wrapped
 def transformation_with_aux2(
     gen: Any, fun: WrappedFun, *gen_static_args: Any, use_eq_store: bool = False, unk_names: bool = False
 ) -> tuple[WrappedFun, Callable[[], Any]]:
-    """A function with another one around it that also stores a value. A call with `gen` returns a function of the other arguments.
+    """A function with another one around it that also stores a value.
+
+    A call with `gen` returns a function of the other arguments.
 
     Args:
-        gen: `gen(inner, store, *gen_static_args, *args, **kwargs)`, which returns the result of the whole and calls `store.store(value)`.
+        gen: `gen(inner, store, *gen_static_args, *args, **kwargs)`, which returns the result of the
+          whole and calls `store.store(value)`.
         fun: WrappedFun, the inner function.
         *gen_static_args: first arguments of `gen` after the store.
         use_eq_store: bool; whether a later call may store an equal value again.
@@ -320,7 +331,9 @@ def transformation_with_aux2(
 
 
 def _with_generator(gen, inner, *args, **kwargs):
-    """A generator as a transformation: it yields (args, kwargs) for the inner function, is sent the result, and yields its own result."""
+    """A generator as a transformation: it yields (args, kwargs) for the inner function, is sent the
+    result, and yields its own result.
+    """
     steps = gen(*args, **kwargs)
     inner_args, inner_kwargs = next(steps)
     return steps.send(inner(*inner_args, **inner_kwargs))
@@ -328,10 +341,13 @@ def _with_generator(gen, inner, *args, **kwargs):
 
 @_curried
 def transformation(gen: Any, fun: WrappedFun, *gen_static_args: Any) -> WrappedFun:
-    """A function with a generator around it. A call with `gen` returns a function of the other arguments.
+    """A function with a generator around it.
+
+    A call with `gen` returns a function of the other arguments.
 
     Args:
-        gen: generator of (*gen_static_args, *args): it yields the pair (args, kwargs) for the inner function, is sent its result, and yields the result of the whole.
+        gen: generator of (*gen_static_args, *args): it yields the pair (args, kwargs) for the inner
+          function, is sent its result, and yields the result of the whole.
         fun: WrappedFun, the inner function.
         *gen_static_args: first arguments of the generator.
 
@@ -343,10 +359,13 @@ def transformation(gen: Any, fun: WrappedFun, *gen_static_args: Any) -> WrappedF
 
 @_curried
 def transformation_with_aux(gen: Any, fun: WrappedFun, *gen_static_args: Any) -> WrappedFun:
-    """A function with a generator around it that also stores a value. A call with `gen` returns a function of the other arguments.
+    """A function with a generator around it that also stores a value.
+
+    A call with `gen` returns a function of the other arguments.
 
     Args:
-        gen: generator as in `transformation`, except that it finally yields the pair (result, value to store).
+        gen: generator as in `transformation`, except that it finally yields the pair (result, value
+          to store).
         fun: WrappedFun, the inner function.
         *gen_static_args: first arguments of the generator.
 
@@ -403,18 +422,21 @@ on_clear.append(_clear)
 
 
 def cache(call: Callable[..., Any], *, explain: Callable[[WrappedFun, bool, dict[Any, Any], tuple[Any, ...], float], None] | None = None) -> Callable[..., Any]:
-    """A function of a `WrappedFun` and further arguments that remembers its results, and what the transformations stored, while the wrapped function is alive.
+    """A function of a `WrappedFun` and further arguments that remembers its results, and what the
+    transformations stored, while the wrapped function is alive.
 
     Results are stored separately for each setting that programs depend on.
 
     Args:
         call: `call(fun, *args)`.
-        explain: function called after each call that was not remembered, if `jax_explain_cache_misses` is set, with `fun`; whether nothing
-            was remembered for its function before; the dict of what is; the key of the new result; and the seconds that the call took.
+        explain: function called after each call that was not remembered, if
+            `jax_explain_cache_misses` is set, with `fun`; whether nothing was remembered for its
+            function before; the dict of what is; the key of the new result; and the seconds that
+            the call took.
 
     Returns:
-        A function of the same arguments. Its attributes are `cache_clear`, a function that forgets all results, and `evict_function`, a
-        function of a function that forgets its results.
+        A function of the same arguments. Its attributes are `cache_clear`, a function that forgets
+        all results, and `evict_function`, a function of a function that forgets its results.
     """
     caches = weakref.WeakKeyDictionary()
 

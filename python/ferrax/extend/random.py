@@ -33,7 +33,9 @@ __all__ = [
 
 
 class PRNGImpl(NamedTuple):
-    """A generator: its name, the letters of its keys in printed types, the shape of a key's words."""
+    """A generator: its name, the letters of its keys in printed types, the shape of a key's
+    words.
+    """
 
     name: str
     tag: str
@@ -96,7 +98,8 @@ def random_seed(seeds: ArrayLike, impl: Any) -> Array:
 
 
 def threefry_2x32(keypair: ArrayLike, count: ArrayLike) -> Array:
-    """The Threefry cipher with two words of 32 bits: the first half of the words is encrypted together with the second.
+    """The Threefry cipher with two words of 32 bits: the first half of the words is encrypted
+    together with the second.
 
     Args:
         keypair: two uint32 scalars, the key.

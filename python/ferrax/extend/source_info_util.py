@@ -2,7 +2,8 @@
 
     register_exclusion(__file__)            # never from this file of a library
 
-Invariant: the innermost line that is neither Ferrax's nor excluded. A user-defined line is that of the caller; names around operations are `jax.named_scope`'s.
+Invariant: the innermost line that is neither Ferrax's nor excluded. A user-defined line is that of
+the caller; names around operations are `jax.named_scope`'s.
 """
 
 from __future__ import annotations
@@ -104,7 +105,8 @@ def current() -> SourceInfo:
 
 
 def current_name_stack() -> NameStack:
-    """The names around operations; always empty, because programs store the names of `jax.named_scope` themselves.
+    """The names around operations; always empty, because programs store the names of
+    `jax.named_scope` themselves.
 
     Returns:
         NameStack, empty.
@@ -124,7 +126,9 @@ class Frame(NamedTuple):
 
 
 def user_frames(source_info: Any) -> list[Frame]:
-    """The places that an equation's `source_info`, a traceback or a frame names, the innermost first: one, or none where none is known."""
+    """The places that an equation's `source_info`, a traceback or a frame names, the innermost
+    first: one, or none where none is known.
+    """
     at = getattr(source_info, "traceback", source_info)
     while getattr(at, "tb_next", None) is not None:
         at = at.tb_next
@@ -158,7 +162,8 @@ def summarize(source_info: SourceInfo, num_frames: int = 1) -> str:
 
 @contextlib.contextmanager
 def user_context(tb: Any = None, *, name_stack: NameStack | None = None) -> Iterator[None]:
-    """A context manager without effect: equations that are traced inside have their own source lines.
+    """A context manager without effect: equations that are traced inside have their own source
+    lines.
 
     Args:
         tb: accepted without effect.

@@ -1,4 +1,6 @@
-"""Tables of rules for primitives defined in Python: `ad` for derivatives, `batching` for vmap, `mlir` for lowerings; `partial_eval` cuts programs."""
+"""Tables of rules for primitives defined in Python: `ad` for derivatives, `batching` for vmap,
+`mlir` for lowerings; `partial_eval` cuts programs.
+"""
 
 from __future__ import annotations
 

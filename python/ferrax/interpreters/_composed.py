@@ -2,7 +2,8 @@
 
     matvec_p = composed("matvec", lambda m, v, *, transpose: product(m, v, transpose))
 
-Invariant: the function reads its operands and parameters alone, and returns an array, or a sequence of them if the primitive has multiple results.
+Invariant: the function reads its operands and parameters alone, and returns an array, or a sequence
+of them if the primitive has multiple results.
 """
 
 import functools

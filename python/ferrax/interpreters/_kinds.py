@@ -1,6 +1,8 @@
-"""Names for use with `isinstance`: values under each transformation, trace objects, numbers with a dtype.
+"""Names for use with `isinstance`: values under each transformation, trace objects, numbers with a
+dtype.
 
-Invariant: all traced values are of one class; the kind of their transformation is read from their trace.
+Invariant: all traced values are of one class; the kind of their transformation is read from their
+trace.
 """
 
 from __future__ import annotations

@@ -2,8 +2,9 @@
 
     linear_call(lambda k, x: x / k, lambda k, ct: ct / k, 2.0, 3.0)        # 1.5; reverse mode runs the second function
 
-Invariant: the equation is linear in its last operands. The operands before are residuals, among them all arrays that the two functions close over. Batching gives an equation
-of the same kind; derivatives by the residuals are those of the first function.
+Invariant: the equation is linear in its last operands. The operands before are residuals, among
+them all arrays that the two functions close over. Batching gives an equation of the same kind;
+derivatives by the residuals are those of the first function.
 """
 
 from __future__ import annotations
@@ -30,14 +31,16 @@ def linear_call(fun: Callable[..., _T], fun_transpose: Callable[..., Any], resid
 
     Args:
       fun: `fun(residuals, x) -> y`, linear in x.
-      fun_transpose: `fun_transpose(residuals, ct_y) -> ct_x`, used in reverse mode instead of the transpose of `fun`.
+      fun_transpose: `fun_transpose(residuals, ct_y) -> ct_x`, used in reverse mode instead of the
+        transpose of `fun`.
       residual_args, linear_args: pytrees of arrays.
 
     Returns:
       the output of `fun`. In the residuals it is differentiated as `fun` is.
 
     Raises:
-      TypeError: the result of `fun_transpose` does not have the structure and types of `linear_args`.
+      TypeError: the result of `fun_transpose` does not have the structure and types of
+        `linear_args`.
 
     >>> grad(lambda x: linear_call(lambda k, x: x / k, lambda k, ct: ct * 100, 2.0, x))(3.0)
     Array(100., dtype=float32, weak_type=True)

@@ -3,8 +3,10 @@
     defjvp(sin_p, lambda t, x: t * cos_p.bind(x))
     deflinear2(scale_p, lambda ct, x, *, by: [scale_p.bind(ct, by=by)])
 
-Invariant: the key of a rule is its primitive, in `primitive_jvps` (`rule(primals, tangents, **params) -> (out, out_tangent)`) or
-`primitive_transposes` (`rule(cotangent, *inputs, **params) -> cotangents`, `UndefinedPrimal` marking the linear inputs). A zero is a `Zero`.
+Invariant: the key of a rule is its primitive, in `primitive_jvps`
+(`rule(primals, tangents, **params) -> (out, out_tangent)`) or `primitive_transposes`
+(`rule(cotangent, *inputs, **params) -> cotangents`, `UndefinedPrimal` marking the linear inputs). A
+zero is a `Zero`.
 """
 
 from __future__ import annotations
@@ -59,7 +61,10 @@ class _OfJvp(type):
 
 
 class JVPTracer(metaclass=_OfJvp):
-    """The class of values under `jvp`, for use with `isinstance`. `x._trace.main` is the same object for all values of one call."""
+    """The class of values under `jvp`, for use with `isinstance`.
+
+    `x._trace.main` is the same object for all values of one call.
+    """
 
 
 class Zero:
@@ -159,7 +164,8 @@ def defjvp(primitive: Primitive, *jvprules: Callable[..., Any] | None) -> None:
 
     Args:
         primitive: Primitive.
-        *jvprules: a rule for each input, `rule(tangent, *primals, **params)`, which returns the tangent of the result; None where the derivative is zero.
+        *jvprules: a rule for each input, `rule(tangent, *primals, **params)`, which returns the
+          tangent of the result; None where the derivative is zero.
 
     Returns:
         None.
@@ -172,7 +178,8 @@ def defjvp2(primitive: Primitive, *jvprules: Callable[..., Any] | None) -> None:
 
     Args:
         primitive: Primitive.
-        *jvprules: a rule for each input, `rule(tangent, out, *primals, **params)`, which returns the tangent of the result; None where the derivative is zero.
+        *jvprules: a rule for each input, `rule(tangent, out, *primals, **params)`, which returns
+          the tangent of the result; None where the derivative is zero.
 
     Returns:
         None.
@@ -190,11 +197,13 @@ def defjvp2(primitive: Primitive, *jvprules: Callable[..., Any] | None) -> None:
 
 
 def deflinear(primitive: Primitive, transpose_rule: Callable[..., Any]) -> None:
-    """Declares a primitive linear in all inputs: its derivative, and its transpose by the given rule.
+    """Declares a primitive linear in all inputs: its derivative, and its transpose by the given
+    rule.
 
     Args:
         primitive: Primitive.
-        transpose_rule: `transpose_rule(cotangent, **params)`, which returns the list of the inputs' cotangents.
+        transpose_rule: `transpose_rule(cotangent, **params)`, which returns the list of the inputs'
+          cotangents.
 
     Returns:
         None.
@@ -207,8 +216,8 @@ def deflinear2(primitive: Primitive, transpose_rule: Callable[..., Any]) -> None
 
     Args:
         primitive: Primitive.
-        transpose_rule: `transpose_rule(cotangent, *inputs, **params)`, which returns the list of the inputs' cotangents. Inputs whose cotangents are
-            asked for are `UndefinedPrimal`.
+        transpose_rule: `transpose_rule(cotangent, *inputs, **params)`, which returns the list of
+            the inputs' cotangents. Inputs whose cotangents are requested are `UndefinedPrimal`.
 
     Returns:
         None.
@@ -232,7 +241,8 @@ def deflinear2(primitive: Primitive, transpose_rule: Callable[..., Any]) -> None
 
 
 def defbilinear(prim: Primitive, lhs_rule: Callable[..., Any], rhs_rule: Callable[..., Any]) -> None:
-    """Declares a primitive linear in each of its two inputs: its derivative, and its transpose by the given rules.
+    """Declares a primitive linear in each of its two inputs: its derivative, and its transpose by
+    the given rules.
 
     Args:
         prim: Primitive of two inputs and one result.
@@ -286,13 +296,16 @@ def jvp(
     """The forward derivative of a `WrappedFun` of leaves.
 
     Args:
-        fun: WrappedFun of arrays that returns a sequence of arrays, with `has_aux` the pair of that sequence and any pytree.
-        has_aux: bool; whether the second part of the function's result is returned without a derivative.
+        fun: WrappedFun of arrays that returns a sequence of arrays, with `has_aux` the pair of that
+          sequence and any pytree.
+        has_aux: bool; whether the second part of the function's result is returned without a
+          derivative.
         instantiate, transform_stack: accepted without effect: tangents are arrays.
 
     Returns:
-        WrappedFun of (list of arrays, list of their tangents) that returns the pair (results, their tangents). With `has_aux` the pair of
-        that WrappedFun and a function without parameters, which returns the second part of the result of the last call.
+        WrappedFun of (list of arrays, list of their tangents) that returns the pair (results, their
+        tangents). With `has_aux` the pair of that WrappedFun and a function without parameters,
+        which returns the second part of the result of the last call.
 
     Raises:
         RuntimeError: the second part is read before the first call.
@@ -323,6 +336,7 @@ def linearize(traceable: WrappedFun, *primals: Any, has_aux: bool = False) -> tu
         has_aux: bool; whether the function returns a pair whose second part is not differentiated.
 
     Returns:
-        (results, function of tangents that returns the results' tangents), and with `has_aux` the second part of the function's result.
+        (results, function of tangents that returns the results' tangents), and with `has_aux` the
+        second part of the function's result.
     """
     return _linearize(lambda *xs: traceable.call_wrapped(*xs) if has_aux else list(traceable.call_wrapped(*xs)), *primals, has_aux=has_aux)

@@ -2,8 +2,9 @@
 
     primitive_batchers[p] = lambda xs, dims, **params: (p.bind(*xs, **params), dims[0])
 
-Invariant: `primitive_batchers[primitive]` is a rule `rule(args, dims, **params) -> (out, out_dim)` (lists, if the
-primitive has multiple results); `not_mapped` (None) is the dim of an argument without lanes.
+Invariant: `primitive_batchers[primitive]` is a rule `rule(args, dims, **params) -> (out, out_dim)`
+(lists, if the primitive has multiple results); `not_mapped` (None) is the dim of an argument
+without lanes.
 """
 
 from __future__ import annotations
@@ -58,7 +59,9 @@ class AxisData(NamedTuple):
 
 
 class _AxisRules:
-    """The older table of such rules: `rule(axis_size, axis_name, main_type, args, dims, **params)`."""
+    """The older table of such rules:
+    `rule(axis_size, axis_name, main_type, args, dims, **params)`.
+    """
 
     def __repr__(self):
         return "axis_primitive_batchers"
@@ -120,7 +123,8 @@ def bdim_at_front(x: Array, bdim: Any, size: int, mesh_axis: Any = None) -> Arra
 
 
 def defvectorized(prim: Primitive) -> None:
-    """Gives a primitive the batching rule of elementwise operations: all inputs have one shape, and the batch axis stays where it is.
+    """Gives a primitive the batching rule of elementwise operations: all inputs have one shape, and
+    the batch axis stays where it is.
 
     Args:
         prim: Primitive.
@@ -140,7 +144,8 @@ def defvectorized(prim: Primitive) -> None:
 
 
 def defbroadcasting(prim: Primitive) -> None:
-    """Gives a primitive the batching rule of elementwise operations whose inputs broadcast along axes of size 1.
+    """Gives a primitive the batching rule of elementwise operations whose inputs broadcast along
+    axes of size 1.
 
     Args:
         prim: Primitive.
@@ -165,7 +170,8 @@ def defbroadcasting(prim: Primitive) -> None:
 
 
 def defreducer(prim: Primitive) -> None:
-    """Gives a primitive of one input the batching rule of reductions over the axes that its parameter `axes` lists.
+    """Gives a primitive of one input the batching rule of reductions over the axes that its
+    parameter `axes` lists.
 
     Args:
         prim: Primitive.

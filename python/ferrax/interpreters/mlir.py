@@ -2,8 +2,9 @@
 
     register_lowering(p, lower_fun(lambda x: x * 2, multiple_results=False))
 
-Invariant: a lowering made by `lower_fun` is a function of arrays: a program that is compiled has its equations in the primitive's place. Of one of any
-other kind, which would write another compiler's text, the meaning is the primitive's `impl`, which is called back when the program runs.
+Invariant: a lowering made by `lower_fun` is a function of arrays: a program that is compiled has
+its equations in the primitive's place. Of one of any other kind, which would write another
+compiler's text, the meaning is the primitive's `impl`, which is called back when the program runs.
 """
 
 from __future__ import annotations
@@ -52,19 +53,22 @@ def _called_back(prim):
 
 
 def register_lowering(prim: Primitive, rule: Any, platform: str | None = None) -> None:
-    """Registers the lowering of a primitive. If `lower_fun` did not make the rule, the primitive becomes a callback to its `impl`.
+    """Registers the lowering of a primitive.
+
+    If `lower_fun` did not make the rule, the primitive becomes a callback to its `impl`.
 
     Args:
       prim: a primitive that Python defines.
       rule: its lowering, a function of arrays that serves every device.
-      platform: None, or the one platform that the rule is for. Such a rule goes before one without a platform; one for a platform that is not
-        here ("tpu", "cuda" ..) is accepted and not used.
+      platform: None, or the one platform that the rule is for. Such a rule goes before one without
+        a platform; one for a platform that is not here ("tpu", "cuda" ..) is accepted and not used.
 
     Returns:
       the rule.
 
     Raises:
-      TypeError: `rule` was made by `lower_fun`, and does not return as many results as the primitive.
+      TypeError: `rule` was made by `lower_fun`, and does not return as many results as the
+        primitive.
       ValueError: `prim` is not a primitive that Python defines.
     """
     if prim.is_builtin:
@@ -77,7 +81,9 @@ def register_lowering(prim: Primitive, rule: Any, platform: str | None = None) -
 
 
 def _keep(prim, lowering, platform):
-    """Makes a lowering the primitive's, unless its platform is not here or another is for a platform and this one is not."""
+    """Makes a lowering the primitive's, unless its platform is not here or another is for a
+    platform and this one is not.
+    """
     if platform is None:
         if prim not in _of_platform:
             lowerings[prim] = lowering

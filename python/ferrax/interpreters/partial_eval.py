@@ -72,12 +72,16 @@ def _each(flags, n):
 
 
 def dce_jaxpr(jaxpr: Jaxpr, used_outputs: bool | Sequence[bool], instantiate: bool | Sequence[bool] = False) -> tuple[Jaxpr, list[bool]]:
-    """A program without the outputs that are not used, and without the equations and inputs that only they need. Equations with effects stay; bodies of equations are cut too.
+    """A program without the outputs that are not used, and without the equations and inputs that
+    only they need.
+
+    Equations with effects stay; bodies of equations are cut too.
 
     Args:
         jaxpr: Jaxpr.
         used_outputs: sequence of bools, one for each output, or one bool for all.
-        instantiate: sequence of bools, one for each input, or one bool for all: whether the input stays though it is not used.
+        instantiate: sequence of bools, one for each input, or one bool for all: whether the input
+          stays though it is not used.
 
     Returns:
         Pair: the Jaxpr, and a list of bools, true for the inputs that it keeps.
@@ -92,10 +96,12 @@ def dce_jaxpr_consts(jaxpr: Jaxpr, used_outputs: Sequence[bool], instantiate: bo
     Args:
         jaxpr: Jaxpr.
         used_outputs: sequence of bools, one for each output, or one bool for all.
-        instantiate: sequence of bools, one for each input, or one bool for all: whether the input stays though it is not used.
+        instantiate: sequence of bools, one for each input, or one bool for all: whether the input
+          stays though it is not used.
 
     Returns:
-        (Jaxpr, list of bools for the `constvars` that it keeps, list of bools for the inputs that it keeps).
+        (Jaxpr, list of bools for the `constvars` that it keeps, list of bools for the inputs that
+        it keeps).
     """
     cut, kept = dce_jaxpr(jaxpr, used_outputs, instantiate)
     read = {v for eqn in cut.eqns for v in eqn.invars if not isinstance(v, Literal)} | {v for v in cut.outvars if not isinstance(v, Literal)}
@@ -104,7 +110,9 @@ def dce_jaxpr_consts(jaxpr: Jaxpr, used_outputs: Sequence[bool], instantiate: bo
 
 
 class PartialVal(NamedTuple):
-    """An input or a result for which either only the type is known (`aval`), or the value (`value`; `aval` is None)."""
+    """An input or a result for which either only the type is known (`aval`), or the value (`value`;
+    `aval` is None).
+    """
 
     aval: Any
     value: Any
@@ -133,7 +141,9 @@ class PartialVal(NamedTuple):
 
 
 def _split(jaxpr, known):
-    """The equations that need no input, and the others. known: variables with values; those of the former are added."""
+    """The equations that need no input, and the others. known: variables with values; those of the
+    former are added.
+    """
     early, late = [], []
     for eqn in jaxpr.eqns:
         if not eqn.effects and all(isinstance(v, Literal) or v in known for v in eqn.invars):
@@ -145,16 +155,19 @@ def _split(jaxpr, known):
 
 
 def trace_to_jaxpr_nounits(fun: WrappedFun, pvals: Sequence[Any], instantiate: bool | Sequence[bool] = False) -> tuple[Jaxpr, list[Any], list[Any]]:
-    """Splits a `WrappedFun` of leaves into the part that can be computed from the known inputs, and the program of the rest.
+    """Splits a `WrappedFun` of leaves into the part that can be computed from the known inputs, and
+    the program of the rest.
 
     Args:
       fun: a function of leaves, which returns leaves.
       pvals: a `PartialVal` for each input.
-      instantiate: whether results that are known become outputs of the program all the same: one for all, or one for each.
+      instantiate: whether results that are known become outputs of the program all the same: one
+        for all, or one for each.
 
     Returns:
-      (open program of the unknown inputs, whose outputs are the unknown results and whose constvars are the known values that it needs;
-      a `PartialVal` for each result; the values of the constvars).
+      (open program of the unknown inputs, whose outputs are the unknown results and whose constvars
+      are the known values that it needs; a `PartialVal` for each result; the values of the
+      constvars).
     """
     places = [i for i, pv in enumerate(pvals) if not pv.is_known()]
     values = [pv.value for pv in pvals]

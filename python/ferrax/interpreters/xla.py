@@ -1,6 +1,7 @@
 """The conversion of values of each type to arrays, and the eager evaluation of one operation.
 
-Invariant: the table is for reading; entries that are added are not used. `__jax_array__` makes a user-defined type an argument.
+Invariant: the table is for reading; entries that are added are not used. `__jax_array__` makes a
+user-defined type an argument.
 """
 
 from __future__ import annotations

@@ -5,7 +5,8 @@
     manager.wait_until_finished()
     x, = manager.deserialize_with_paths([x.sharding], ["/tmp/a/x"])
 
-Invariant: `serialize` returns once the values are copied; later failures are raised by the next call.
+Invariant: `serialize` returns once the values are copied; later failures are raised by the next
+call.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ logger = logging.getLogger(__name__)
 
 
 def get_tensorstore_spec(ckpt_path: Any, ocdbt: bool = False, process_idx: int | None = None, arr: Array | None = None, driver: str = "zarr") -> dict[str, Any]:
-    """Like `tensorstore_impl.get_tensorstore_spec`, for the older format: each array in its own folder.
+    """Like `tensorstore_impl.get_tensorstore_spec`, for the older format: each array in its own
+    folder.
 
     Args:
         ckpt_path: str, path of the array.
@@ -89,7 +91,9 @@ def is_remote_storage(tspec: dict[str, Any] | str) -> bool:
 
 
 class GlobalAsyncCheckpointManagerBase(abc.ABC):
-    """The interface of checkpoint managers: one checkpoint is written at a time, and the next one waits for it."""
+    """The interface of checkpoint managers: one checkpoint is written at a time, and the next one
+    waits for it.
+    """
 
     @abc.abstractmethod
     def check_for_errors(self) -> None:
@@ -165,7 +169,8 @@ class GlobalAsyncCheckpointManager(AsyncManager, GlobalAsyncCheckpointManagerBas
     def serialize(
         self, arrays: Sequence[Array], tensorstore_specs: Sequence[Any], *, on_commit_callback: Callable[[], None] | None = None, transaction: Any = None
     ) -> None:
-        """Starts to write arrays, after those of the previous call; returns when their values are copied.
+        """Starts to write arrays, after those of the previous call; returns when their values are
+        copied.
 
         Args:
             arrays: sequence of arrays.

@@ -1,9 +1,11 @@
-"""Reading and writing arrays with TensorStore: each is a Zarr array, in its own files or in a shared store.
+"""Reading and writing arrays with TensorStore: each is a Zarr array, in its own files or in a
+shared store.
 
     asyncio.run(async_serialize(x, get_tensorstore_spec("/tmp/a/x")))
     asyncio.run(async_deserialize(x.sharding, get_tensorstore_spec("/tmp/a/x")))
 
-Files are as JAX writes them, and each library reads those of the other. Invariant: chunks divide the part of one device, so that devices write different files.
+Files are as JAX writes them, and each library reads those of the other. Invariant: chunks divide
+the part of one device, so that devices write different files.
 """
 
 from __future__ import annotations
@@ -41,7 +43,9 @@ __all__ = [
 
 
 class _Absent:
-    """Replaces TensorStore if it is not installed: the modules can be imported, and any use raises an error that names the missing package."""
+    """Replaces TensorStore if it is not installed: the modules can be imported, and any use raises
+    an error that names the missing package.
+    """
 
     def __getattr__(self, name):
         raise ModuleNotFoundError("arrays are written and read by TensorStore, which is not installed: pip install tensorstore", name="tensorstore")
@@ -66,7 +70,9 @@ DRIVERS = {"gs": "gcs", "s3": "s3"}
 
 
 class InFlight:
-    """A limit on the bytes being read: a read waits until its bytes are free; one larger than the limit raises the limit."""
+    """A limit on the bytes being read: a read waits until its bytes are free; one larger than the
+    limit raises the limit.
+    """
 
     def __init__(self, most: int) -> None:
         self._most = self._free = most
@@ -126,7 +132,9 @@ def _primes(n):
 
 
 def _chunk(local_shape, itemsize, most=FILE_BYTES):
-    """A shape that divides a device's part, of at most a tenth more than `most` bytes where its factors allow it."""
+    """A shape that divides a device's part, of at most a tenth more than `most` bytes where its
+    factors allow it.
+    """
     chunk = [max(n, 1) for n in local_shape]
     if math.prod(local_shape) == 0:
         return chunk
@@ -143,7 +151,8 @@ def _chunk(local_shape, itemsize, most=FILE_BYTES):
 
 
 def metadata(arr: Any, driver: str = "zarr3") -> dict[str, Any]:
-    """An array as Zarr describes it: its shape, its chunks, and its dtype where the format has it there.
+    """An array as Zarr describes it: its shape, its chunks, and its dtype where the format has it
+    there.
 
     Raises:
         ValueError: the driver is not one of Zarr.
@@ -173,7 +182,8 @@ def get_tensorstore_spec(ckpt_path: Any, ocdbt: bool = True, process_idx: int | 
 
     Args:
         ckpt_path: path, or `gs://..` and `s3://..`.
-        ocdbt: bool: whether the array is a key in a key-value store in its parent folder; else the path is its own folder.
+        ocdbt: bool: whether the array is a key in a key-value store in its parent folder; else the
+          path is its own folder.
         process_idx: int: the process whose folder is used; None: the path itself.
         arr: an array to write, whose shape and dtype the specification gets.
         driver: "zarr3" or "zarr".

@@ -1,4 +1,7 @@
-"""The interface of the persistent compilation cache. Compilation takes milliseconds, so nothing is stored between runs: the folder is only remembered."""
+"""The interface of the persistent compilation cache.
+
+Compilation takes milliseconds, so nothing is stored between runs: the folder is only remembered.
+"""
 
 from __future__ import annotations
 

@@ -8,8 +8,10 @@
     rows = pl.BlockSpec((8, 128), lambda i: (i, 0))
     pl.pallas_call(scale, out_shape=x, grid=(x.shape[0] // 8,), in_specs=[rows], out_specs=rows)(x)
 
-Invariant: a kernel has the meaning of `interpret=True` in JAX, on every device, and is compiled like any program: its calls run one after another, and each sees the writes
-of those before. `interpret` has no effect. Functions for hardware (`tpu`, `triton`, `mosaic_gpu`) work as far as they have a meaning without it.
+Invariant: a kernel has the meaning of `interpret=True` in JAX, on every device, and is compiled
+like any program: its calls run one after another, and each sees the writes of those before.
+`interpret` has no effect. Functions for hardware (`tpu`, `triton`, `mosaic_gpu`) work as far as
+they have a meaning without it.
 """
 
 from ..._core import Primitive as _Primitive

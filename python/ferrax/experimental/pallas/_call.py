@@ -5,10 +5,13 @@
 
     pallas_call(add, out_shape=x, grid=(8,), in_specs=[rows, rows], out_specs=rows)(x, y)
 
-The call becomes a `fori_loop` over the grid in row-major order, which carries the outputs and the scratch. Each iteration cuts its blocks out, runs the
-kernel on references to them, and stores the blocks that it wrote. So a kernel is an ordinary program: compiled for any device, batched, differentiated both ways.
+The call becomes a `fori_loop` over the grid in row-major order, which carries the outputs and the
+scratch. Each iteration cuts its blocks out, runs the kernel on references to them, and stores the
+blocks that it wrote. So a kernel is an ordinary program: compiled for any device, batched,
+differentiated both ways.
 
-Invariant: blocks that are partly outside are padded with uninitialized elements; nothing outside is ever written.
+Invariant: blocks that are partly outside are padded with uninitialized elements; nothing outside is
+ever written.
 """
 
 from __future__ import annotations
@@ -183,7 +186,10 @@ class _Kernel:
                 written = e.places
 
     def _loop(self, ins, outs, written):
-        """All calls. `written`: the inputs that the kernel writes to, which are carried as outputs are."""
+        """All calls.
+
+        `written`: the inputs that the kernel writes to, which are carried as outputs are.
+        """
         kept = [scratch(s)[...] for s in tree_leaves(self.scratch)]
         carry = ([ins[k] for k in written], outs, kept)
         if not self.grid or all(isinstance(g, int) and g == 1 for g in self.grid):
@@ -295,15 +301,20 @@ def pallas_call(
     """A function that runs a kernel over the blocks of its arguments.
 
     Args:
-      kernel: a function of references: to a block of each input, to a block of each output, and to scratch. It writes its results.
+      kernel: a function of references: to a block of each input, to a block of each output, and to
+        scratch. It writes its results.
       out_shape: the outputs: a tree of objects with a shape and a dtype.
       grid_spec: `grid`, `in_specs`, `out_specs` and `scratch_shapes` as one object.
-      grid: how many calls there are along each axis. They run one after another, the last axis first.
+      grid: how many calls there are along each axis. They run one after another, the last axis
+        first.
       in_specs: a `BlockSpec` for each input. By default the whole array.
       out_specs: one for each output.
-      scratch_shapes: further references for the kernel, whose contents persist from iteration to iteration.
-      input_output_aliases: for the number of an input, the number of the output that is initialized with it.
-      debug, interpret, compiler_params, cost_estimate, metadata: make no difference: a kernel is a program of the language, on every device.
+      scratch_shapes: further references for the kernel, whose contents persist from iteration to
+        iteration.
+      input_output_aliases: for the number of an input, the number of the output that is initialized
+        with it.
+      debug, interpret, compiler_params, cost_estimate, metadata: make no difference: a kernel is a
+        program of the language, on every device.
       name: the name of the kernel.
 
     Returns:

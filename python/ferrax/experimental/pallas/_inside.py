@@ -4,7 +4,8 @@
     def _():
         acc_ref[...] = jnp.zeros_like(acc_ref)
 
-Invariant: each is a composition of other primitives; functions that need separate cores, or another compiler, raise NotImplementedError.
+Invariant: each is a composition of other primitives; functions that need separate cores, or another
+compiler, raise NotImplementedError.
 """
 
 from __future__ import annotations
@@ -93,13 +94,15 @@ def loop(lower: int | Array, upper: int | Array, *, init_carry: Any = None, step
     """A decorator that calls a function with each number of a range, and with its last result.
 
     Args:
-        lower, upper: ints or integer scalar arrays, the first number and the end of the range, which is excluded.
+        lower, upper: ints or integer scalar arrays, the first number and the end of the range,
+          which is excluded.
         init_carry: pytree of arrays, the first carry; None: the function takes the number alone.
         step: int, the difference between numbers.
         unroll: int or bool, as in `lax.fori_loop`.
 
     Returns:
-        A function of `body(number)` or `body(number, carry)` that runs the loop and returns the last carry.
+        A function of `body(number)` or `body(number, carry)` that runs the loop and returns the
+        last carry.
     """
 
     def call(body):
@@ -130,7 +133,8 @@ def with_scoped(*types: Any, collective_axes: Any = (), **kw_types: Any) -> Call
     """A decorator that gives a function references to scratch memory behind its other arguments.
 
     Args:
-        *types, **kw_types: types of scratch memory, or pytrees of them, one for each further argument.
+        *types, **kw_types: types of scratch memory, or pytrees of them, one for each further
+          argument.
         collective_axes: accepted without effect.
 
     Returns:
@@ -244,7 +248,9 @@ def semaphore_signal(sem_or_view: Any, inc: int = 1, *, device_id: Any = None, d
 
 
 def semaphore_wait(sem_or_view: Any, value: int = 1, *, decrement: bool = True) -> None:
-    """Subtracts from the count of a semaphore. It does not wait, because the iterations of a kernel run in sequence.
+    """Subtracts from the count of a semaphore.
+
+    It does not wait, because the iterations of a kernel run in sequence.
 
     Args:
         sem_or_view: semaphore.
@@ -394,7 +400,8 @@ def debug_print(fmt: str, *args: Any) -> None:
     """Prints values each time the kernel runs.
 
     Args:
-        fmt: a format string in the manner of `str.format`; values are printed behind it where it has no braces.
+        fmt: a format string in the manner of `str.format`; values are printed behind it where it
+          has no braces.
         *args: arrays.
 
     Returns:
@@ -407,7 +414,9 @@ def debug_print(fmt: str, *args: Any) -> None:
 
 
 class _Switch:
-    """A setting that is on inside a `with` block: `with switch(True): ..`. Its value is `switch.value`.
+    """A setting that is on inside a `with` block: `with switch(True): ..`.
+
+    Its value is `switch.value`.
 
     Args:
         on: bool.
@@ -460,7 +469,8 @@ def debug_check(condition: ArrayLike, message: str) -> None:
 
 @contextlib.contextmanager
 def pallas_export_experimental(dynamic_shapes: Any) -> Iterator[None]:
-    """Context manager without effect: kernels are exported as other programs are, at symbolic sizes too.
+    """Context manager without effect: kernels are exported as other programs are, at symbolic sizes
+    too.
 
     Args:
         dynamic_shapes: bool.
@@ -473,7 +483,8 @@ def pallas_export_experimental(dynamic_shapes: Any) -> Iterator[None]:
 
 
 def estimate_cost(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> CostEstimate:
-    """The cost of a function: its operations as counted before it is compiled, and the bytes of its arguments and results.
+    """The cost of a function: its operations as counted before it is compiled, and the bytes of its
+    arguments and results.
 
     Args:
         fun: function of pytrees of arrays.

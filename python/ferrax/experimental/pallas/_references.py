@@ -65,7 +65,9 @@ def _is_scalar(e):
 
 
 def _entries(idx, rank):
-    """An index as one entry a dimension; None where it has others than slices, numbers and an ellipsis."""
+    """An index as one entry a dimension; None where it has others than slices, numbers and an
+    ellipsis.
+    """
     entries = list(idx) if isinstance(idx, tuple) else [idx]
     if sum(e is ... for e in entries) > 1 or any(e is None for e in entries):
         return None
@@ -77,7 +79,9 @@ def _entries(idx, rank):
 
 
 def _block(idx, shape):
-    """(starts, sizes, dimensions to drop) of an index that selects a block at a traced position; None for other indices."""
+    """(starts, sizes, dimensions to drop) of an index that selects a block at a traced position;
+    None for other indices.
+    """
     parts = idx if isinstance(idx, tuple) else (idx,)
     if not any(isinstance(e, Slice) for e in parts):
         return None
@@ -238,7 +242,8 @@ def load(ref: Any, *, mask: Any = None, other: Any = None, cache_modifier: Any =
     Args:
         ref: reference or a part of one.
         mask: boolean array, which elements to read; None: all.
-        other: array or number, the value of the other elements; None: they have no particular value.
+        other: array or number, the value of the other elements; None: they have no particular
+          value.
         cache_modifier, eviction_policy, volatile: accepted without effect.
 
     Returns:

@@ -1,9 +1,10 @@
-"""How arrays are cut into blocks, and the other inputs of a kernel: `BlockSpec`, `GridSpec`, memory spaces and scratch.
+"""How arrays are cut into blocks, and the other inputs of a kernel: `BlockSpec`, `GridSpec`, memory
+spaces and scratch.
 
     BlockSpec((128, None), lambda i, j: (i, j))        # 128 rows of column j, at rows 128 * i ..
 
-Invariant: a specification determines the elements of a block, not its memory. There is one kind of memory, so memory spaces, buffers
-and parameters of a compiler change no result.
+Invariant: a specification determines the elements of a block, not its memory. There is one kind of
+memory, so memory spaces, buffers and parameters of a compiler change no result.
 """
 
 from __future__ import annotations
@@ -48,7 +49,9 @@ __all__ = [
 
 @dataclasses.dataclass(frozen=True)
 class Blocked:
-    """A dimension that is cut into blocks of this size: the index map gives the number of the block."""
+    """A dimension that is cut into blocks of this size: the index map gives the number of the
+    block.
+    """
 
     block_size: int
 
@@ -58,7 +61,10 @@ class Blocked:
 
 @dataclasses.dataclass(frozen=True)
 class Element:
-    """A dimension of blocks of this size. The index map returns their first element, in the array with `padding` at both ends."""
+    """A dimension of blocks of this size.
+
+    The index map returns their first element, in the array with `padding` at both ends.
+    """
 
     block_size: int
     padding: tuple[int, int] = (0, 0)
@@ -69,7 +75,9 @@ class Element:
 
 @dataclasses.dataclass(frozen=True)
 class Squeezed:
-    """A dimension along which a block has one element, and which the kernel's reference does not have."""
+    """A dimension along which a block has one element, and which the kernel's reference does not
+    have.
+    """
 
 
 @dataclasses.dataclass(frozen=True)
@@ -122,7 +130,9 @@ class Slice:
 
 
 class RevisitMode(enum.Enum):
-    """Whether the block of an output may be visited again; accepted without effect, any block may."""
+    """Whether the block of an output may be visited again; accepted without effect, any block
+    may.
+    """
 
     IMMEDIATE = "immediate"
     ANY = "any"
@@ -171,7 +181,10 @@ class MemoryRef:
 
 
 class Space:
-    """The methods of enumerations of memory spaces. Calling a member with a shape and a dtype gives scratch in that space."""
+    """The methods of enumerations of memory spaces.
+
+    Calling a member with a shape and a dtype gives scratch in that space.
+    """
 
     def from_type(self, type):
         """Scratch of a type."""
@@ -226,9 +239,10 @@ class BlockSpec:
     """How an array is cut for each call of a kernel.
 
     Attributes:
-      block_shape: the size of a block along each dimension: a number, None (one element; the kernel's block lacks the dimension) or a `BlockDim`. None: the
-        whole array.
-      index_map: the place of the block, of the indices of the grid: a number for each dimension. None: the first.
+      block_shape: the size of a block along each dimension: a number, None (one element; the
+        kernel's block lacks the dimension) or a `BlockDim`. None: the whole array.
+      index_map: the place of the block, of the indices of the grid: a number for each dimension.
+        None: the first.
       memory_space: where the block is.
       pipeline_mode: how it is brought there.
     """
@@ -300,7 +314,8 @@ class GridSpec:
 
 
 class PrefetchScalarGridSpec(GridSpec):
-    """As `GridSpec`; the first inputs are there whole before the blocks are, and index maps are given references to them.
+    """As `GridSpec`; the first inputs are there whole before the blocks are, and index maps are
+    given references to them.
 
     Args:
       num_scalar_prefetch: how many.

@@ -3,7 +3,8 @@
     pltpu.VMEM((8, 128), jnp.float32)            # scratch
     pltpu.sync_copy(x_ref.at[0], scratch_ref)    # the copy is made when it is started
 
-Invariant: memory spaces, semaphores and compiler parameters change no result; a copy is complete when it has been started. Functions that need a TPU raise errors.
+Invariant: memory spaces, semaphores and compiler parameters change no result; a copy is complete
+when it has been started. Functions that need a TPU raise errors.
 """
 
 from __future__ import annotations
@@ -293,14 +294,16 @@ def roll(x: Array, shift: Any, axis: int, *, stride: int | None = None, stride_a
         x: array.
         shift: int or integer scalar array, the distance, not negative.
         axis: int, the axis, from 0 on.
-        stride: int, not negative: element i along `stride_axis` is moved by i times `stride` more. None: all are moved equally.
+        stride: int, not negative: element i along `stride_axis` is moved by i times `stride` more.
+          None: all are moved equally.
         stride_axis: int, another axis; None without `stride`.
 
     Returns:
         Array of the shape and dtype of `x`.
 
     Raises:
-        ValueError: a shift or a stride is negative, an axis is out of range, or one of `stride` and `stride_axis` is given alone.
+        ValueError: a shift or a stride is negative, an axis is out of range, or one of `stride` and
+          `stride_axis` is given alone.
     """
     if isinstance(shift, int) and shift < 0:
         raise ValueError("shift must be non-negative.")
@@ -323,7 +326,9 @@ def roll(x: Array, shift: Any, axis: int, *, stride: int | None = None, stride_a
 
 
 def bitcast(x: Array, ty: DTypeLike) -> Array:
-    """The bits of an array as another dtype. Where elements become narrower or wider, the last axis but one grows or shrinks.
+    """The bits of an array as another dtype.
+
+    Where elements become narrower or wider, the last axis but one grows or shrinks.
 
     Args:
         x: array (..., m, n).

@@ -2,7 +2,8 @@
 
     plgpu.store(o_ref.at[rows], value, mask=rows < n)
 
-Invariant: calls of a kernel run one after another, so an atomic update is an update. Inline assembly raises NotImplementedError.
+Invariant: calls of a kernel run one after another, so an atomic update is an update. Inline
+assembly raises NotImplementedError.
 """
 
 from __future__ import annotations

@@ -1,11 +1,13 @@
-"""Sparse arrays: BCOO and BCSR with batch and dense dimensions, COO, CSR and CSC, and `sparsify`, which lets functions of arrays take them.
+"""Sparse arrays: BCOO and BCSR with batch and dense dimensions, COO, CSR and CSC, and `sparsify`,
+which lets functions of arrays take them.
 
     M = BCOO.fromdense(dense)
     M @ v                                                # gathers, multiplies, adds up: never dense
     sparsify(lambda M, v: 2 * jnp.dot(jnp.log1p(M.T), v))(M, v)
     grad(lambda M: (M @ v).sum())(M)                     # by the elements of M, at its indices
 
-Sparse arrays are pytrees: they pass through `jit`, `vmap` (over batch dimensions), `scan` and derivatives. Invariant: this file is only the list of public names.
+Sparse arrays are pytrees: they pass through `jit`, `vmap` (over batch dimensions), `scan` and
+derivatives. Invariant: this file is only the list of public names.
 """
 
 import importlib as _importlib
@@ -77,7 +79,9 @@ def __getattr__(name):
 
 
 def _offer(module, prefix):
-    """Puts a format's functions and primitives into its module, which defines its class and is imported before them."""
+    """Puts a format's functions and primitives into its module, which defines its class and is
+    imported before them.
+    """
     names = {n: v for n, v in globals().items() if n.startswith(prefix)}
     for name, function in names.items():
         vars(module).setdefault(name, function)

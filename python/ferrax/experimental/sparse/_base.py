@@ -1,6 +1,8 @@
-"""The base classes of sparse arrays, and the building blocks of their functions: gathers, scatter-adds, and maps over batch dimensions.
+"""The base classes of sparse arrays, and the building blocks of their functions: gathers,
+scatter-adds, and maps over batch dimensions.
 
-Invariant: an element whose indices are outside the shape does not exist: it gathers zero, and scatters nothing.
+Invariant: an element whose indices are outside the shape does not exist: it gathers zero, and
+scatters nothing.
 """
 
 from __future__ import annotations
@@ -70,10 +72,12 @@ class JAXSparse(abc.ABC):
     """A sparse array: a shape, a dtype and a few buffers; a pytree.
 
     Attributes:
-      shape: a tuple of ints. dtype: of the elements. nse: the number of specified elements, of each batch. ndim, size, T: as for an array.
+      shape: a tuple of ints. dtype: of the elements. nse: the number of specified elements, of each
+        batch. ndim, size, T: as for an array.
 
     Raises:
-      TypeError: the class is abstract; or an operator is given something that it has no meaning for.
+      TypeError: the class is abstract; or an operator is given something that it has no meaning
+        for.
     """
 
     __hash__ = None
@@ -210,7 +214,9 @@ def checked_index_dtype(name, dtype):
 
 
 def over_batch(fun, n, *args):
-    """`fun` over the n leading dimensions of arrays, where those of size 1 are broadcast; the results' are of size 1 if all are."""
+    """`fun` over the n leading dimensions of arrays, where those of size 1 are broadcast; the
+    results' are of size 1 if all are.
+    """
     if n == 0:
         return fun(*args)
     if all(x.shape[0] == 1 for x in args):
@@ -231,7 +237,9 @@ def columns(indices):
 
 
 def take_at(x, cols, nse):
-    """x's elements (nse, ..) at index columns, each (nse,), into its first dimensions; zero outside."""
+    """x's elements (nse, ..) at index columns, each (nse,), into its first dimensions; zero
+    outside.
+    """
     n = len(cols)
     if n == 0:
         return lax.broadcast(x, (nse,))
@@ -241,7 +249,9 @@ def take_at(x, cols, nse):
 
 
 def add_at(shape, cols, updates):
-    """An array of a shape, zero but for the updates (nse, ..), added at index columns, each (nse,), into its first dimensions; updates outside are dropped."""
+    """An array of a shape, zero but for the updates (nse, ..), added at index columns, each (nse,),
+    into its first dimensions; updates outside are dropped.
+    """
     if not cols:
         return jnp.any(updates, axis=0) if updates.dtype == bool else jnp.sum(updates, axis=0, dtype=updates.dtype)
     at = jnp.zeros(shape, updates.dtype).at[tuple(cols)]
@@ -249,7 +259,9 @@ def add_at(shape, cols, updates):
 
 
 def inside(indices, sparse_shape):
-    """(.., nse): whether an element's indices lie inside the shape; negative ones count from the end."""
+    """(.., nse): whether an element's indices lie inside the shape; negative ones count from the
+    end.
+    """
     info, there = np.iinfo(indices.dtype), jnp.ones(indices.shape[:-1], bool)
     # column by column: a reduction over few columns is slower than all of this
     for j, d in enumerate(sparse_shape):
@@ -263,10 +275,13 @@ def inside(indices, sparse_shape):
 
 
 def ends(sparse_shape, dtype, *, reached=False):
-    """The indices of elements outside: the ends of all dimensions. `reached`: whether indices are about to be computed, which must fit into their dtype.
+    """The indices of elements outside: the ends of all dimensions.
+
+    `reached`: whether indices are about to be computed, which must fit into their dtype.
 
     Raises:
-      ValueError: they do not. (Dimensions of more than 2^31 elements are handled separately, because int32 cannot represent their indices.)
+      ValueError: they do not. (Dimensions of more than 2^31 elements are handled separately,
+        because int32 cannot represent their indices.)
     """
     top = np.iinfo(dtype).max
     if any(n > top for n in sparse_shape) and (reached or np.dtype(dtype).itemsize < 4):
@@ -275,7 +290,9 @@ def ends(sparse_shape, dtype, *, reached=False):
 
 
 def expanded(mask, ndim, at):
-    """A mask whose last axis corresponds to axis `at` of the masked array: dimensions of size 1 are appended."""
+    """A mask whose last axis corresponds to axis `at` of the masked array: dimensions of size 1 are
+    appended.
+    """
     return lax.expand_dims(mask, range(at + 1, ndim))
 
 

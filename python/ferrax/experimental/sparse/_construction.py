@@ -1,6 +1,7 @@
 """From dense arrays to BCOO and back.
 
-Invariant: derivatives pass through the elements. Which elements are specified depends on the values, but is constant for derivatives.
+Invariant: derivatives pass through the elements. Which elements are specified depends on the
+values, but is constant for derivatives.
 
     >>> bcoo_todense(bcoo_fromdense(jnp.array([0.0, 2.0])))
     Array([0., 2.], dtype=float32)
@@ -37,7 +38,9 @@ def _nonzero(mat, n_dense):
 
 
 def count_specified(name, mat, n_batch, n_dense):
-    """How many elements a batch of a concrete array has that are not zero, the most of all batches."""
+    """How many elements a batch of a concrete array has that are not zero, the most of all
+    batches.
+    """
     counts = jnp.sum(_nonzero(mat, n_dense), axis=tuple(range(n_batch, mat.ndim - n_dense)), dtype=int)
     kind = name.split("_", 1)[0].upper()
     return int(
@@ -62,9 +65,11 @@ def bcoo_fromdense(mat: Array, *, nse: int | None = None, n_batch: int = 0, n_de
 
     Args:
       mat: an array.
-      nse: the number of elements to specify in each batch; by default the number of nonzero ones, which is unknown for a traced array. If there are fewer, the
-        rest has indices outside; if there are more, the last ones are dropped.
-      n_batch, n_dense: how many of the first dimensions are batch dimensions, and how many of the last are dense.
+      nse: the number of elements to specify in each batch; by default the number of nonzero ones,
+        which is unknown for a traced array. If there are fewer, the rest has indices outside; if
+        there are more, the last ones are dropped.
+      n_batch, n_dense: how many of the first dimensions are batch dimensions, and how many of the
+        last are dense.
       index_dtype: of the indices.
 
     Returns:
@@ -129,7 +134,8 @@ def bcoo_extract(sparr: BCOO, arr: ArrayLike, *, assume_unique: bool | None = No
     Args:
       sparr: a BCOO array with the indices to use.
       arr: an array of its shape.
-      assume_unique: False: of elements with equal indices, the first takes the value, and the others are zero. True: all take it. By default what `sparr` promises.
+      assume_unique: False: of elements with equal indices, the first takes the value, and the
+        others are zero. True: all take it. By default what `sparr` promises.
 
     Returns:
       a BCOO array with the indices of `sparr` and the dtype of `arr`.

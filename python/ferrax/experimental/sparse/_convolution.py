@@ -2,7 +2,8 @@
 
     out[n, o, i] = sum of lhs[n, c, i * stride + k * dilation - padding] rhs[o, c, k]
 
-Invariant: the result has an element for each pair, those outside included; equal indices are summed where there are more pairs than places.
+Invariant: the result has an element for each pair, those outside included; equal indices are summed
+where there are more pairs than places.
 """
 
 from __future__ import annotations
@@ -43,14 +44,16 @@ def bcoo_conv_general_dilated(
 
     Args:
       lhs, rhs: BCOO arrays or arrays, of one dtype; their layouts may differ.
-      window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers, feature_group_count, batch_group_count: as in
-        `lax.conv_general_dilated`, with any number of spatial dimensions.
+      window_strides, padding, lhs_dilation, rhs_dilation: as in `lax.conv_general_dilated`, with any
+        number of spatial dimensions.
+      dimension_numbers, feature_group_count, batch_group_count: the same.
       precision: has no effect.
       out_sharding: is refused.
       preferred_element_type: the dtype of the result.
 
     Returns:
-      a BCOO array whose dimensions are sparse; batch and feature dimensions of size 1 before the spatial ones are batch dimensions.
+      a BCOO array whose dimensions are sparse; batch and feature dimensions of size 1 before the
+      spatial ones are batch dimensions.
 
     Raises:
       TypeError: the dtypes differ, or the shapes do not fit.

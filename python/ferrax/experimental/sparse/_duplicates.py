@@ -1,6 +1,7 @@
 """The order of indices: sorting, summing duplicates, finding one array's indices among another's.
 
-Invariant: indices are compared column by column, never as one number, so shapes may be as large as their sizes' dtype allows.
+Invariant: indices are compared column by column, never as one number, so shapes may be as large as
+their sizes' dtype allows.
 
     >>> from ferrax.experimental import sparse
     >>> mat = sparse.BCOO((jnp.array([1.0, 2.0, 3.0]), jnp.array([[1], [0], [1]])), shape=(2,))
@@ -26,7 +27,9 @@ __all__ = ["bcoo_sort_indices", "bcoo_sum_duplicates", "first_occurrences", "pos
 
 
 def _order(indices):
-    """(the sorted columns, the permutation that sorts) of indices (nse, n), lexicographically and stably."""
+    """(the sorted columns, the permutation that sorts) of indices (nse, n), lexicographically and
+    stably.
+    """
     iota = lax.iota(np.int32, indices.shape[0])
     *cols, perm = lax.sort((*columns(indices), iota), num_keys=max(1, indices.shape[-1]), is_stable=True)
     return cols, perm
@@ -65,8 +68,9 @@ def bcoo_sum_duplicates(mat: BCOO, nse: int | None = None) -> BCOO:
 
     Args:
       mat: a BCOO array.
-      nse: the number of elements of each batch of the result; by default the number of distinct ones, which is unknown for traced indices. If there are fewer, the rest
-        has indices outside; if there are more, the last ones are dropped.
+      nse: the number of elements of each batch of the result; by default the number of distinct
+        ones, which is unknown for traced indices. If there are fewer, the rest has indices outside;
+        if there are more, the last ones are dropped.
 
     Returns:
       a BCOO array with sorted unique indices.
@@ -132,7 +136,9 @@ def first_occurrences(mat):
 
 
 def positions_of(queries, indices):
-    """The positions of the queries (m, k) among unique indices (n, k): (m,), n for a query that does not occur."""
+    """The positions of the queries (m, k) among unique indices (n, k): (m,), n for a query that
+    does not occur.
+    """
     n, m = indices.shape[0], queries.shape[0]
     if n == 0 or queries.shape[-1] == 0:
         return jnp.zeros((m,), np.int32)

@@ -1,9 +1,11 @@
 """The largest eigenvalues of a Hermitian matrix that is known by its products: LOBPCG.
 
-A. Knyazev: Toward the optimal preconditioned eigensolver, SIAM J. Sci. Comput. 23 (2001); with an orthonormal basis kept throughout, after Duersch, Shao, Yang, Gu:
+A. Knyazev: Toward the optimal preconditioned eigensolver, SIAM J. Sci. Comput. 23 (2001); with an
+orthonormal basis kept throughout, after Duersch, Shao, Yang, Gu:
 A robust and efficient implementation of LOBPCG, SIAM J. Sci. Comput. 40 (2018).
 
-Invariant: the columns of the basis (X, R, P) are orthonormal or zero, and zero ones do not contribute to the result.
+Invariant: the columns of the basis (X, R, P) are orthonormal or zero, and zero ones do not
+contribute to the result.
 """
 
 from __future__ import annotations
@@ -29,13 +31,15 @@ def lobpcg_standard(A: Array | Callable[[Array], Array], X: Array, m: int = 100,
       A: a Hermitian matrix (n, n), a sparse one, or a function of (n, k) that gives its product.
       X: (n, k), of full rank: the starting vectors. 5 k must be less than n.
       m: the largest number of iterations.
-      tol: an eigenpair has converged when the norm of A v - lambda v is less than tol 10 n (lambda + |A v|); by default the spacing of the dtype.
+      tol: an eigenpair has converged when the norm of A v - lambda v is less than tol 10 n
+        (lambda + |A v|); by default the spacing of the dtype.
 
     Returns:
       (eigenvalues (k,), largest first; vectors (n, k); the number of iterations).
 
     Raises:
-      ValueError: k is 0 or too large, or A does not fit X, by its shape or the dtype of its products.
+      ValueError: k is 0 or too large, or A does not fit X, by its shape or the dtype of its
+        products.
 
         >>> lobpcg_standard(jnp.diag(jnp.arange(20.0)), jnp.ones((20, 1)))[0].round(3)
         Array([19.], dtype=float32)
@@ -73,7 +77,9 @@ def _times(A, x):
 
 
 def _orthonormal(x, against=None):
-    """An orthonormal basis of x's columns, in the complement of orthonormal ones; columns that depend on others are zero."""
+    """An orthonormal basis of x's columns, in the complement of orthonormal ones; columns that
+    depend on others are zero.
+    """
     least = 10 * x.shape[1] * jnp.finfo(x.dtype).eps
     for _ in range(1 if against is None else 2):
         x = x if against is None else _without(x, against)
@@ -91,7 +97,10 @@ def _without(x, basis):
 
 
 def _rotated(x, keeps):
-    """Orthonormal combinations of x's columns. `keeps` selects them by their eigenvalues in ascending order; the others are zero."""
+    """Orthonormal combinations of x's columns.
+
+    `keeps` selects them by their eigenvalues in ascending order; the others are zero.
+    """
     # x^H x = V diag(w) V^H: the columns of x V / sqrt(w) are orthonormal
     w, v = jnp.linalg.eigh(x.conj().T @ x)
     kept = keeps(w)
@@ -99,7 +108,9 @@ def _rotated(x, keeps):
 
 
 def _ritz(S, AS, k):
-    """The largest k eigenvalues within the span of S, whose columns are orthonormal or zero, and their coefficients."""
+    """The largest k eigenvalues within the span of S, whose columns are orthonormal or zero, and
+    their coefficients.
+    """
     H = S.conj().T @ AS
     H = (H + H.conj().T) / 2
     empty = jnp.sum(jnp.abs(S) ** 2, axis=0) < 0.5
@@ -116,7 +127,11 @@ def _norms(x):
 
 
 def _lobpcg_standard_callable(A, X, m, tol, debug=False):
-    """The search itself. With `debug` it takes all m steps, and also returns the measures of each step: a dictionary of arrays (m, ..)."""
+    """The search itself.
+
+    With `debug` it takes all m steps, and also returns the measures of each step: a dictionary of
+    arrays (m, ..).
+    """
     n, k = X.shape
     tol = jnp.finfo(X.dtype).eps if tol is None else tol
 
@@ -167,7 +182,9 @@ def _lobpcg_standard_callable(A, X, m, tol, debug=False):
 
 
 def _diagnostics(S, X, P, theta, converged, norms, unit):
-    """The measures of a step, by the names that plots of `lobpcg_standard` use: ranks, orthonormality of the bases, eigenvalues and residuals."""
+    """The measures of a step, by the names that plots of `lobpcg_standard` use: ranks,
+    orthonormality of the bases, eigenvalues and residuals.
+    """
     n_zero = lambda x: jnp.sum(jnp.all(x == 0, axis=0))
     mean_off = lambda x: jnp.sum(jnp.abs(x)) / X.shape[1] ** 2
 
@@ -193,6 +210,8 @@ def _diagnostics(S, X, P, theta, converged, norms, unit):
 
 
 def _orthonormal_near(x):
-    """The orthonormal columns nearest to almost orthonormal ones: one step of Newton's iteration for the polar factor."""
+    """The orthonormal columns nearest to almost orthonormal ones: one step of Newton's iteration
+    for the polar factor.
+    """
     one = jnp.eye(x.shape[1], dtype=x.dtype)
     return x @ (1.5 * one - 0.5 * (x.conj().T @ x)).astype(x.dtype)

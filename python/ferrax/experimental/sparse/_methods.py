@@ -1,6 +1,8 @@
-"""The operators and methods of BCOO and BCSR, which are functions of arrays that `sparsify` was applied to.
+"""The operators and methods of BCOO and BCSR, which are functions of arrays that `sparsify` was
+applied to.
 
-Invariant: this file alone adds methods to the classes. It is imported after the functions, which use the classes.
+Invariant: this file alone adds methods to the classes. It is imported after the functions, which
+use the classes.
 """
 
 from __future__ import annotations
@@ -69,7 +71,9 @@ def _rpower(self, other):
 
 
 def _getitem(self, idx):
-    """`self[idx]`, as for an array: integers, slices, None, Ellipsis, and arrays of integers or booleans that are not traced."""
+    """`self[idx]`, as for an array: integers, slices, None, Ellipsis, and arrays of integers or
+    booleans that are not traced.
+    """
     if isinstance(idx, JAXSparse) or (isinstance(idx, tuple) and any(isinstance(i, JAXSparse) for i in idx)):
         raise NotImplementedError("indexing with a sparse array is not implemented: use sparse.todense() to convert the index to a dense array.")
     return sparsify(lambda x: x[idx])(self)
@@ -86,12 +90,18 @@ def _astype(self: BCOO, *args: Any, **kwargs: Any) -> BCOO:
 
 
 def _reshape(self: BCOO, *args: Any, **kwargs: Any) -> BCOO:
-    """The array with another shape. Args: as for an array's `reshape`; see `bcoo_reshape` for the restrictions of BCOO arrays."""
+    """The array with another shape.
+
+    Args: as for an array's `reshape`; see `bcoo_reshape` for the restrictions of BCOO arrays.
+    """
     return sparsify(lambda x: x.reshape(*args, **kwargs))(self)
 
 
 def _sum(self, *args, **kwargs):
-    """The sum over some axes: a BCOO array, or an array for the sum over all. Args: as for an array's `sum`."""
+    """The sum over some axes: a BCOO array, or an array for the sum over all.
+
+    Args: as for an array's `sum`.
+    """
     return sparsify(lambda x: x.sum(*args, **kwargs))(self)
 
 
@@ -125,7 +135,9 @@ def _fromdense(cls, mat, *, nse=None, index_dtype=np.int32, n_dense=0, n_batch=0
 
 
 def _from_scipy_sparse(cls, mat, *, index_dtype=None, n_dense=0, n_batch=0):
-    """The BCOO array of a matrix of scipy.sparse; NotImplementedError if n_dense or n_batch is not 0."""
+    """The BCOO array of a matrix of scipy.sparse; NotImplementedError if n_dense or n_batch is
+    not 0.
+    """
     return bcoo_from_scipy_sparse(mat, index_dtype=index_dtype, n_dense=n_dense, n_batch=n_batch)
 
 
@@ -159,7 +171,8 @@ def _sum_duplicates(self: BCOO, nse: int | None = None, remove_zeros: bool = Tru
     """The array with sorted indices, each once: elements with equal indices are summed.
 
     Args:
-      nse: the number of elements of each batch of the result; by default the number of distinct ones, which is unknown for traced indices.
+      nse: the number of elements of each batch of the result; by default the number of distinct
+        ones, which is unknown for traced indices.
       remove_zeros: whether zero elements are removed first.
 
     Returns:
@@ -172,7 +185,9 @@ def _sum_duplicates(self: BCOO, nse: int | None = None, remove_zeros: bool = Tru
 
 
 def _update_layout(self: BCOO, *, n_batch: int | None = None, n_dense: int | None = None, on_inefficient: str | None = "error") -> BCOO:
-    """The same elements with other numbers of batch and dense dimensions; see `bcoo_update_layout`."""
+    """The same elements with other numbers of batch and dense dimensions; see
+    `bcoo_update_layout`.
+    """
     return bcoo_update_layout(self, n_batch=n_batch, n_dense=n_dense, on_inefficient=on_inefficient)
 
 

@@ -1,9 +1,12 @@
-"""The operations of sparse arrays as primitives on their buffers, for libraries that bind them or register rules for them.
+"""The operations of sparse arrays as primitives on their buffers, for libraries that bind them or
+register rules for them.
 
     bcoo_todense_p.bind(M.data, M.indices, spinfo=types.SimpleNamespace(shape=M.shape))
 
-Invariant: each is the public function of its name, applied to the buffers of a sparse array. `spinfo` is any object with a `shape` (and `indices_sorted` and
-`unique_indices`, where they are promised). The public functions do not bind these primitives; the primitives are implemented by the public functions.
+Invariant: each is the public function of its name, applied to the buffers of a sparse array.
+`spinfo` is any object with a `shape` (and `indices_sorted` and `unique_indices`, where they are
+promised). The public functions do not bind these primitives; the primitives are implemented by the
+public functions.
 
     >>> import ferrax.experimental.sparse as sparse, types
     >>> M = sparse.eye(2)

@@ -2,8 +2,9 @@
 
     S @ x:   gather x at the columns, multiply by the data, add up at the rows
 
-Invariant: an element outside the shape adds nothing to any product, whatever its data are. Elements of a dense operand without a stored counterpart are not read, so
-that infinities there have no effect.
+Invariant: an element outside the shape adds nothing to any product, whatever its data are. Elements
+of a dense operand without a stored counterpart are not read, so that infinities there have no
+effect.
 
     >>> from ferrax.experimental import sparse
     >>> bcoo_dot_general(sparse.eye(2, 3, 1), jnp.arange(3.0), dimension_numbers=(([1], [0]), ([], [])))
@@ -66,13 +67,16 @@ def bcoo_dot_general(
 
     Args:
       lhs, rhs: arrays or BCOO arrays.
-      dimension_numbers: ((lhs contracting, rhs contracting), (lhs batch, rhs batch)): any dimensions, batch, sparse or dense ones.
+      dimension_numbers: ((lhs contracting, rhs contracting), (lhs batch, rhs batch)): any
+        dimensions, batch, sparse or dense ones.
       precision: has no effect: sums are in the dtype of the result.
-      preferred_element_type: the dtype of the result; by default that to which the operands promote.
+      preferred_element_type: the dtype of the result; by default that to which the operands
+        promote.
       out_sharding: is refused.
 
     Returns:
-      an array (batch, rest of lhs, rest of rhs); of two sparse arrays a BCOO array with sorted unique indices, and at most as many elements as they have pairs.
+      an array (batch, rest of lhs, rest of rhs); of two sparse arrays a BCOO array with sorted
+      unique indices, and at most as many elements as they have pairs.
 
     Raises:
       TypeError: dimensions do not fit, or an operand is a sparse array of another kind.
@@ -106,7 +110,9 @@ def _operand(x):
 
 
 def _flat_elements(mat):
-    """(data (n, *dense), index columns (n,) of batch and sparse dimensions) of all elements of all batches; data of those outside are zero."""
+    """(data (n, *dense), index columns (n,) of batch and sparse dimensions) of all elements of all
+    batches; data of those outside are zero.
+    """
     (nb, _, _), (batch, sparse, dense) = props(mat)
     data, indices = materialized(mat) if nb else (mat.data, mat.indices)
     data = masked(data, inside(indices, sparse), nb)
@@ -207,11 +213,13 @@ def _counted(index, size):
 
 
 def bcoo_dot_general_sampled(A: Array, B: Array, indices: Array, *, dimension_numbers: Any) -> Array:
-    """The elements at some indices of what `lax.dot_general` gives for two arrays; the others are not computed.
+    """The elements at some indices of what `lax.dot_general` gives for two arrays; the others are
+    not computed.
 
     Args:
       A, B: arrays.
-      indices: (*batch, nse, n_sparse) integers, into the result's dimensions behind the batch dimensions.
+      indices: (*batch, nse, n_sparse) integers, into the result's dimensions behind the batch
+        dimensions.
       dimension_numbers: ((A contracting, B contracting), (A batch, B batch)).
 
     Returns:
@@ -313,7 +321,8 @@ def bcoo_multiply_sparse(lhs: BCOO, rhs: BCOO) -> BCOO:
       lhs, rhs: BCOO arrays of equally many dimensions and dense dimensions, whose shapes broadcast.
 
     Returns:
-      a BCOO array. If one operand has the result's shape, the result has its indices, the shorter one's if both have; else it has an element for each pair.
+      a BCOO array. If one operand has the result's shape, the result has its indices, the shorter
+      one's if both have; else it has an element for each pair.
 
     Raises:
       TypeError: their numbers of dimensions differ, or the shapes do not broadcast.

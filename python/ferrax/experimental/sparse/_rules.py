@@ -1,7 +1,7 @@
 """The rules of `sparsify`: each operation of the language applied to BCOO arrays.
 
-Invariant: `RULES[name](eqn, values, params)` takes arrays and BCOO arrays, at least one of which is sparse, and gives one or the other (a list, if the operation
-has several results).
+Invariant: `RULES[name](eqn, values, params)` takes arrays and BCOO arrays, at least one of which is
+sparse, and gives one or the other (a list, if the operation has several results).
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ def as_bcoo(x):
 def todense(arr: JAXSparse | Array) -> Array:
     """The dense array of a sparse one; an array is returned unchanged.
 
-    Within a function that `sparsify` is applied to, it marks the conversion of a sparse array to a dense one.
+    Within a function that `sparsify` is applied to, it marks the conversion of a sparse array to a
+    dense one.
 
     Args:
       arr: a sparse array or an array.
@@ -143,7 +144,9 @@ def _known_scalar(x):
 
 
 def _grown(mat, other):
-    """The array with dimensions of size 1 repeated to another one's sizes; equations broadcast implicitly."""
+    """The array with dimensions of size 1 repeated to another one's sizes; equations broadcast
+    implicitly.
+    """
     if mat.ndim != other.ndim or mat.ndim == 0:
         return mat
     shape = jnp.broadcast_shapes(mat.shape, tuple(other.shape))

@@ -1,6 +1,7 @@
 """Other shapes of BCOO arrays: their elements stay, their indices move.
 
-Invariant: an element outside the shape remains outside, with every index at the end of its dimension.
+Invariant: an element outside the shape remains outside, with every index at the end of its
+dimension.
 
     >>> from ferrax.experimental import sparse
     >>> bcoo_transpose(sparse.eye(2, 3, 1), permutation=(1, 0))
@@ -27,7 +28,10 @@ __all__ = ["bcoo_broadcast_in_dim", "bcoo_concatenate", "bcoo_reduce_sum", "bcoo
 
 
 def with_columns(mat, cols, sparse_shape, data=None, *, valid=None):
-    """(data, indices) of an array with other index columns. Elements outside get the end of each; if no column remains, their data become zero."""
+    """(data, indices) of an array with other index columns.
+
+    Elements outside get the end of each; if no column remains, their data become zero.
+    """
     data = mat.data if data is None else data
     valid = inside(mat.indices, props(mat)[1][1]) if valid is None else valid
     dtype = mat.indices.dtype
@@ -83,8 +87,8 @@ def bcoo_transpose(mat: BCOO, *, permutation: Sequence[int]) -> BCOO:
 def bcoo_broadcast_in_dim(mat: BCOO, *, shape: Sequence[int], broadcast_dimensions: Sequence[int], sharding: Any = None) -> BCOO:
     """`lax.broadcast_in_dim` of a BCOO array.
 
-    New dimensions before the first sparse one are batch dimensions, those behind the first dense one are dense, the others sparse; elements are repeated along
-    sparse dimensions that grow.
+    New dimensions before the first sparse one are batch dimensions, those behind the first dense
+    one are dense, the others sparse; elements are repeated along sparse dimensions that grow.
 
     Args:
       mat: a BCOO array.
@@ -96,7 +100,8 @@ def bcoo_broadcast_in_dim(mat: BCOO, *, shape: Sequence[int], broadcast_dimensio
       a BCOO array of that shape.
 
     Raises:
-      ValueError: there are not as many broadcast_dimensions as dimensions, or they do not increase, or a size is neither 1 nor that of the result.
+      ValueError: there are not as many broadcast_dimensions as dimensions, or they do not increase,
+        or a size is neither 1 nor that of the result.
     """
     check_bcoo("bcoo_broadcast_in_dim", mat)
     if sharding is not None:
@@ -154,7 +159,8 @@ def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
     """`lax.concatenate` of BCOO arrays.
 
     Args:
-      operands: BCOO arrays of equal shapes but for one dimension, with equal numbers of batch and dense dimensions, and one dtype.
+      operands: BCOO arrays of equal shapes but for one dimension, with equal numbers of batch and
+        dense dimensions, and one dtype.
       dimension: that one, a batch or a sparse dimension.
 
     Returns:
@@ -224,7 +230,8 @@ def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:
       axes: dimensions, counted from the front or the end.
 
     Returns:
-      a BCOO array. Along a sparse dimension elements are not merged, so indices may no longer be unique; batches are concatenated.
+      a BCOO array. Along a sparse dimension elements are not merged, so indices may no longer be
+      unique; batches are concatenated.
 
     Raises:
       ValueError: the dimension does not exist.
@@ -263,7 +270,9 @@ def _axis(axis, ndim):
 
 
 def _prefix(sizes, n, whole):
-    """The number of sizes that correspond to n dimensions of `whole` elements: the fewest whose product is that."""
+    """The number of sizes that correspond to n dimensions of `whole` elements: the fewest whose
+    product is that.
+    """
     if n == 0:
         return 0
     product = 1
@@ -296,7 +305,8 @@ def bcoo_reshape(mat: BCOO, *, new_sizes: Sequence[int], dimensions: Sequence[in
 
     Args:
       mat: a BCOO array.
-      new_sizes: the new shape, with the same number of elements; batch, sparse and dense dimensions must not mix.
+      new_sizes: the new shape, with the same number of elements; batch, sparse and dense dimensions
+        must not mix.
       dimensions: the order in which the dimensions are read; each kind is permuted separately.
       sharding: has no effect.
 
@@ -304,7 +314,8 @@ def bcoo_reshape(mat: BCOO, *, new_sizes: Sequence[int], dimensions: Sequence[in
       a BCOO array of that shape.
 
     Raises:
-      ValueError: it has another number of elements, dimensions of two kinds would mix, or indices do not fit into their dtype.
+      ValueError: it has another number of elements, dimensions of two kinds would mix, or indices
+        do not fit into their dtype.
       NotImplementedError: `dimensions` exchanges dimensions of two kinds.
 
         >>> from ferrax.experimental import sparse

@@ -1,6 +1,7 @@
 """Parts of BCOO arrays, and other layouts of the same elements.
 
-Invariant: elements that a slice leaves out stay in the buffers, as elements outside the shape with data zero, unless the slice has fewer elements than the buffers.
+Invariant: elements that a slice leaves out stay in the buffers, as elements outside the shape with
+data zero, unless the slice has fewer elements than the buffers.
 
     >>> from ferrax.experimental import sparse
     >>> bcoo_slice(sparse.eye(3), start_indices=(1, 0), limit_indices=(2, 3)).todense()
@@ -34,7 +35,9 @@ __all__ = ["bcoo_dynamic_slice", "bcoo_gather", "bcoo_slice", "bcoo_update_layou
 
 
 def _cut(mat, keep, cols, shape):
-    """The array with the elements that `keep` (batch, nse) selects, at new columns, with the least number of elements that is sure to suffice."""
+    """The array with the elements that `keep` (batch, nse) selects, at new columns, with the least
+    number of elements that is sure to suffice.
+    """
     (nb, ns, _), _ = props(mat)
     sparse = shape[nb : nb + ns]
     data, indices = with_columns(mat, cols, sparse, valid=keep)
@@ -56,7 +59,8 @@ def bcoo_slice(mat: BCOO, *, start_indices: Sequence[int], limit_indices: Sequen
       a BCOO array with at most as many elements as the slice.
 
     Raises:
-      ValueError: there are too few or too many, they are not within the shape, or a stride is not positive.
+      ValueError: there are too few or too many, they are not within the shape, or a stride is not
+        positive.
     """
     check_bcoo("bcoo_slice", mat)
     starts, limits = [operator.index(i) for i in start_indices], [operator.index(i) for i in limit_indices]
@@ -71,7 +75,9 @@ def bcoo_slice(mat: BCOO, *, start_indices: Sequence[int], limit_indices: Sequen
     (nb, ns, _), (batch, sparse, _) = props(mat)
 
     def part(x, dims, offset):
-        """x sliced along its leading dimensions, shared ones excepted, and, from `offset`, along its last."""
+        """x sliced along its leading dimensions, shared ones excepted, and, from `offset`, along
+        its last.
+        """
         at = [(0, d, 1) for d in x.shape]
         for i in dims:
             j = i if i < nb else i + offset
@@ -100,7 +106,8 @@ def bcoo_dynamic_slice(mat: BCOO, start_indices: Sequence[Any], slice_sizes: Seq
 
     Args:
       mat: a BCOO array.
-      start_indices: a scalar of an integer dtype for each dimension, or an array of them. The slice is moved to lie within the shape.
+      start_indices: a scalar of an integer dtype for each dimension, or an array of them. The slice
+        is moved to lie within the shape.
       slice_sizes: its sizes.
 
     Returns:
@@ -171,7 +178,8 @@ def bcoo_gather(
         slice_sizes: sequence of ints, one for each dimension of the operand.
         unique_indices: bool; accepted without effect.
         indices_are_sorted: bool; accepted without effect.
-        mode: slices that do not lie within the shape: "clip" and None move them inside, "fill" makes them zero.
+        mode: slices that do not lie within the shape: "clip" and None move them inside, "fill"
+          makes them zero.
         fill_value: None or 0.
 
     Returns:
@@ -238,14 +246,16 @@ def bcoo_update_layout(mat: BCOO, *, n_batch: int | None = None, n_dense: int | 
     Args:
       mat: a BCOO array.
       n_batch, n_dense: of the result; by default those of `mat`.
-      on_inefficient: "error", "warn" or None: the reaction if sparse dimensions of more than one element become batch or dense dimensions, which stores many zeros.
+      on_inefficient: "error", "warn" or None: the reaction if sparse dimensions of more than one
+        element become batch or dense dimensions, which stores many zeros.
 
     Returns:
       a BCOO array of the same shape.
 
     Raises:
       SparseEfficiencyError: it would store many zeros.
-      ValueError: the numbers are negative or more than the dimensions, or on_inefficient is unknown.
+      ValueError: the numbers are negative or more than the dimensions, or on_inefficient is
+        unknown.
 
         >>> from ferrax.experimental import sparse
         >>> bcoo_update_layout(sparse.BCOO.fromdense(jnp.eye(2), n_batch=1), n_batch=0)

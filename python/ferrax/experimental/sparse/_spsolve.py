@@ -1,7 +1,10 @@
-"""Sparse linear systems, solved directly: the matrix is put in an order of small bandwidth, and factored as a band.
+"""Sparse linear systems, solved directly: the matrix is put in an order of small bandwidth, and
+factored as a band.
 
-The order is that of Cuthill and McKee, reversed (George, Liu: Computer Solution of Large Sparse Positive Definite Systems, chapter 4); the factorization is Gaussian
-elimination with row exchanges, whose band grows to 2 kl + ku + 1 diagonals (Golub, Van Loan: Matrix Computations, 4.3). It is done on the host, in double precision.
+The order is that of Cuthill and McKee, reversed (George, Liu: Computer Solution of Large Sparse
+Positive Definite Systems, chapter 4); the factorization is Gaussian elimination with row exchanges,
+whose band grows to 2 kl + ku + 1 diagonals (Golub, Van Loan: Matrix Computations, 4.3). It is done
+on the host, in double precision.
 
 Invariant: memory is that of the band, never that of the matrix.
 """
@@ -36,7 +39,8 @@ def spsolve(data: ArrayLike, indices: ArrayLike, indptr: ArrayLike, b: ArrayLike
       reorder: 0: eliminate in the given order; 1, 2, 3: in an order of small bandwidth.
 
     Returns:
-      x, (n,), of the dtype of `b`; nan if A is singular. It is differentiated as a solution of the system, with respect to `data` and `b`, and mapped by `vmap`.
+      x, (n,), of the dtype of `b`; nan if A is singular. It is differentiated as a solution of the
+      system, with respect to `data` and `b`, and mapped by `vmap`.
 
     Raises:
       ValueError: the arrays are not vectors, or their lengths do not fit.

@@ -1,7 +1,7 @@
 """Loops and branches over BCOO arrays: the rules of `sparsify` for operations with bodies.
 
-Invariant: a sparse carry keeps its layout and its number of elements through a loop; a body that needs more is refused. Branches that give different numbers of
-elements give the largest.
+Invariant: a sparse carry keeps its layout and its number of elements through a loop; a body that
+needs more is refused. Branches that give different numbers of elements give the largest.
 """
 
 import functools

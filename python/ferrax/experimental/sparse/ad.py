@@ -1,6 +1,7 @@
 """Derivatives by sparse arrays: with respect to their elements, at their indices.
 
-Invariant: a derivative with respect to a sparse array is a sparse array with its indices. For a function that returns an array, the array's dimensions come first as batch dimensions.
+Invariant: a derivative with respect to a sparse array is a sparse array with its indices. For a
+function that returns an array, the array's dimensions come first as batch dimensions.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ __all__ = ["grad", "jacfwd", "jacobian", "jacrev", "value_and_grad"]
 
 @register_pytree_node_class
 class _Datas:
-    """The data of all arguments, or their derivatives: a separate kind of node, so that it can be found in a result."""
+    """The data of all arguments, or their derivatives: a separate kind of node, so that it can be
+    found in a result.
+    """
 
     def __init__(self, items):
         self.items = items
@@ -92,7 +95,8 @@ _DOC = """Derivatives of {fun}; those by a sparse argument are sparse arrays wit
 
 
 def value_and_grad(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, **kwargs: Any) -> Callable[..., tuple[Any, Any]]:
-    """`jax.value_and_grad` for functions of sparse arrays: the gradient is with respect to their elements, and has their indices.
+    """`jax.value_and_grad` for functions of sparse arrays: the gradient is with respect to their
+    elements, and has their indices.
 
     Args:
       fun: a function of pytrees, whose result is a scalar.
@@ -115,7 +119,8 @@ def value_and_grad(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, ha
 
 
 def grad(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, **kwargs: Any) -> Callable[..., Any]:
-    """`jax.grad` for functions of sparse arrays: the gradient is with respect to their elements, and has their indices.
+    """`jax.grad` for functions of sparse arrays: the gradient is with respect to their elements,
+    and has their indices.
 
     Args:
       fun: a function of pytrees, whose result is a scalar.
@@ -143,7 +148,9 @@ def grad(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: boo
 
 
 def _stacked(mat, derivative):
-    """Derivatives of arrays by a sparse array's data: sparse arrays, whose indices are repeated for each element of the array."""
+    """Derivatives of arrays by a sparse array's data: sparse arrays, whose indices are repeated for
+    each element of the array.
+    """
 
     def one(d):
         if not isinstance(mat, BCOO):
@@ -180,7 +187,8 @@ def jacfwd(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: b
       **kwargs: as for `jacfwd`: `holomorphic`.
 
     Returns:
-      a function with the Jacobian: for a BCOO argument, a BCOO array with the result's dimensions as batch dimensions before those of the argument.
+      a function with the Jacobian: for a BCOO argument, a BCOO array with the result's dimensions
+      as batch dimensions before those of the argument.
 
     Raises:
       NotImplementedError: the result is sparse.
@@ -199,7 +207,8 @@ def jacrev(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: b
         **kwargs: options of `jax.jacrev`: `holomorphic` and `allow_int`.
 
     Returns:
-        A function that returns the Jacobian: for a BCOO argument a BCOO array, with the result's dimensions as batch dimensions before those of the argument.
+        A function that returns the Jacobian: for a BCOO argument a BCOO array, with the result's
+        dimensions as batch dimensions before those of the argument.
 
     Raises:
         NotImplementedError: the result is sparse.

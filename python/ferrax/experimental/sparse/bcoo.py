@@ -2,7 +2,8 @@
 
     BCOO((data, indices), shape=(*batch, *sparse, *dense))      data (*batch, nse, *dense), indices (*batch, nse, len(sparse))
 
-Invariant: a batch dimension of data or of indices may be 1 where the shape has more: it is shared. Elements with equal indices are summed; those outside the shape do not count.
+Invariant: a batch dimension of data or of indices may be 1 where the shape has more: it is shared.
+Elements with equal indices are summed; those outside the shape do not count.
 
     >>> BCOO((jnp.array([1.0, 2.0]), jnp.array([[0, 1], [1, 0]])), shape=(2, 2)).todense()
     Array([[0., 1.],
@@ -32,15 +33,19 @@ __all__ = ["BCOO"]
 
 @register_pytree_node_class
 class BCOO(JAXSparse):
-    """A sparse array by coordinates, with batch dimensions before the sparse ones and dense ones after them.
+    """A sparse array by coordinates, with batch dimensions before the sparse ones and dense ones
+    after them.
 
     Args:
-      args: (data, indices): data (*batch, nse, *dense), and integer indices (*batch, nse, n_sparse). Batch dimensions of size 1 are broadcast.
+      args: (data, indices): data (*batch, nse, *dense), and integer indices (*batch, nse,
+        n_sparse). Batch dimensions of size 1 are broadcast.
       shape: of the whole: (*batch, *sparse, *dense).
-      indices_sorted, unique_indices: promises about the indices: in lexicographic order; each once (but for those outside).
+      indices_sorted, unique_indices: promises about the indices: in lexicographic order; each once
+        (but for those outside).
 
     Attributes:
-      n_batch, n_sparse, n_dense: how many dimensions are of each kind. nse: the number of specified elements of each batch.
+      n_batch, n_sparse, n_dense: how many dimensions are of each kind. nse: the number of specified
+        elements of each batch.
 
     Raises:
       ValueError: the shapes of data and indices do not fit together, or do not fit the shape.
@@ -118,7 +123,11 @@ class BCOO(JAXSparse):
 
     @classmethod
     def tree_unflatten(cls, aux_data: dict[str, Any], children: Sequence[Any]) -> Self:
-        """The array of two buffers. If `vmap` or a loop has removed or added a batch dimension of the buffers, the shape is adapted."""
+        """The array of two buffers.
+
+        If `vmap` or a loop has removed or added a batch dimension of the buffers, the shape is
+        adapted.
+        """
         if aux_data.keys() != {"shape", "indices_sorted", "unique_indices"}:
             raise ValueError(f"BCOO.tree_unflatten: invalid {aux_data=}")
         self = object.__new__(cls)
@@ -151,7 +160,9 @@ def _validate(data, indices, shape):
 
 
 def reshaped_batch(shape, more, n_batch, buffers):
-    """The shape of a batched array whose buffers have got `more` leading dimensions than they had (or fewer), n_batch of them now."""
+    """The shape of a batched array whose buffers have got `more` leading dimensions than they had
+    (or fewer), n_batch of them now.
+    """
     if more == 0 or n_batch < 0 or n_batch - more < 0:
         return shape
     now = []
@@ -170,7 +181,9 @@ def reshaped_batch(shape, more, n_batch, buffers):
 
 
 def _fitting(candidates):
-    """Which of some (sizes of the buffers, sizes of the shape) agree, if need be by sharing a dimension of size 1; 0 if none does."""
+    """Which of some (sizes of the buffers, sizes of the shape) agree, if need be by sharing a
+    dimension of size 1; 0 if none does.
+    """
     exact = [k for k, (now, before) in enumerate(candidates) if now == before]
     shared = [k for k, (now, before) in enumerate(candidates) if len(now) == len(before) and all(a in (1, b) for a, b in zip(now, before, strict=True))]
     return (exact or shared or [0])[0]

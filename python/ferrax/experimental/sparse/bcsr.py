@@ -2,7 +2,8 @@
 
     BCSR((data, indices, indptr), shape=(*batch, rows, columns, *dense))
 
-Invariant: row i of a batch has the elements indptr[i] to indptr[i + 1]; those behind indptr[-1] do not count. All operations are done by BCOO.
+Invariant: row i of a batch has the elements indptr[i] to indptr[i + 1]; those behind indptr[-1] do
+not count. All operations are done by BCOO.
 
     >>> BCSR.fromdense(jnp.array([[0.0, 2.0], [1.0, 0.0]])).indptr
     Array([0, 1, 2], dtype=int32)
@@ -44,15 +45,18 @@ __all__ = [
 
 @register_pytree_node_class
 class BCSR(JAXSparse):
-    """A sparse array by compressed rows, with batch dimensions before the two sparse ones and dense ones after them.
+    """A sparse array by compressed rows, with batch dimensions before the two sparse ones and dense
+    ones after them.
 
     Args:
-      args: (data, indices, indptr): data (*batch, nse, *dense), the columns (*batch, nse), and the starts of the rows (*batch, rows + 1).
+      args: (data, indices, indptr): data (*batch, nse, *dense), the columns (*batch, nse), and the
+        starts of the rows (*batch, rows + 1).
       shape: of the whole.
       indices_sorted, unique_indices: promises about the indices: in lexicographic order; each once.
 
     Attributes:
-      n_batch, n_sparse, n_dense: how many dimensions are of each kind; n_sparse is 2. nse: the number of specified elements of each batch.
+      n_batch, n_sparse, n_dense: how many dimensions are of each kind; n_sparse is 2. nse: the
+        number of specified elements of each batch.
 
     Raises:
       ValueError: the shapes do not fit together.
@@ -108,7 +112,9 @@ class BCSR(JAXSparse):
         return self
 
     def sum_duplicates(self, nse: int | None = None, remove_zeros: bool = True) -> BCSR:
-        """The array with elements of equal indices summed, rows in order; see `BCOO.sum_duplicates`."""
+        """The array with elements of equal indices summed, rows in order; see
+        `BCOO.sum_duplicates`.
+        """
         return self.from_bcoo(sum_duplicates(self.to_bcoo(), nse, remove_zeros))
 
     def todense(self) -> Array:
@@ -116,7 +122,10 @@ class BCSR(JAXSparse):
         return bcsr_todense(self)
 
     def transpose(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """Not there: its rows would be compressed columns. `to_bcoo().transpose()` has a meaning."""
+        """Not there: its rows would be compressed columns.
+
+        `to_bcoo().transpose()` has a meaning.
+        """
         raise NotImplementedError("Transpose is not implemented.")
 
     def to_bcoo(self) -> BCOO:
@@ -138,7 +147,8 @@ class BCSR(JAXSparse):
         """The BCSR array of a matrix of scipy.sparse.
 
         Raises:
-          NotImplementedError: n_dense or n_batch is not 0: a scipy matrix has sparse dimensions only.
+          NotImplementedError: n_dense or n_batch is not 0: a scipy matrix has sparse dimensions
+            only.
         """
         if n_dense or n_batch:
             raise NotImplementedError("BCSR from_scipy_sparse with nonzero n_dense/n_batch.")
@@ -194,7 +204,9 @@ def rows_of(indptr, nse):
 
 
 def starts_of(row, n):
-    """The start of each of n rows, and the end of the last, among sorted rows; rows of n and more come last."""
+    """The start of each of n rows, and the end of the last, among sorted rows; rows of n and more
+    come last.
+    """
     counts = jnp.zeros((n,), row.dtype).at[row].add(1, mode="drop")
     return jnp.concatenate([jnp.zeros((1,), row.dtype), jnp.cumsum(counts, dtype=row.dtype)])
 
@@ -242,8 +254,10 @@ def bcsr_fromdense(mat: ArrayLike, *, nse: int | None = None, n_batch: int = 0, 
 
     Args:
       mat: an array with two dimensions that are neither batch nor dense.
-      nse: the number of elements to specify in each batch; by default the number of nonzero ones, which is unknown for a traced array.
-      n_batch, n_dense: how many of the first dimensions are batch dimensions, and how many of the last are dense.
+      nse: the number of elements to specify in each batch; by default the number of nonzero ones,
+        which is unknown for a traced array.
+      n_batch, n_dense: how many of the first dimensions are batch dimensions, and how many of the
+        last are dense.
       index_dtype: of the indices.
 
     Returns:
@@ -310,7 +324,8 @@ def bcsr_sum_duplicates(mat: BCSR, nse: int | None = None) -> BCSR:
 
     Args:
       mat: a BCSR array.
-      nse: the number of elements of each batch of the result; by default the number of distinct ones, which is unknown for traced indices.
+      nse: the number of elements of each batch of the result; by default the number of distinct
+        ones, which is unknown for traced indices.
 
     Returns:
       a BCSR array with sorted unique indices.
@@ -336,7 +351,8 @@ def bcsr_dot_general(
     Args:
         lhs: BCSR array, or an array.
         rhs: array.
-        dimension_numbers: ((lhs contracting, rhs contracting), (lhs batch, rhs batch)), sequences of ints.
+        dimension_numbers: ((lhs contracting, rhs contracting), (lhs batch, rhs batch)), sequences
+          of ints.
         precision: accepted without effect where `lhs` is sparse.
         preferred_element_type: dtype of the result.
         out_sharding: must be None where `lhs` is sparse.
@@ -363,7 +379,8 @@ def bcsr_broadcast_in_dim(mat: BCSR, *, shape: Sequence[int], broadcast_dimensio
     Args:
         mat: BCSR array.
         shape: tuple of ints, the shape of the result.
-        broadcast_dimensions: sequence of ints, the dimension of the result for each dimension of `mat`.
+        broadcast_dimensions: sequence of ints, the dimension of the result for each dimension of
+          `mat`.
         sharding: accepted without effect.
 
     Returns:
@@ -381,7 +398,8 @@ def bcsr_concatenate(operands: Sequence[BCSR], *, dimension: int) -> BCSR:
     """`lax.concatenate` of BCSR arrays, along a batch or a sparse dimension.
 
     Args:
-      operands: BCSR arrays of equal shapes but for one dimension, with equal numbers of batch and dense dimensions.
+      operands: BCSR arrays of equal shapes but for one dimension, with equal numbers of batch and
+        dense dimensions.
       dimension: that one.
 
     Returns:

@@ -34,7 +34,9 @@ __all__ = ["COO", "coo_fromdense", "coo_matmat", "coo_matvec", "coo_todense"]
 
 
 class Matrix(JAXSparse):
-    """The common base of COO, CSR and CSC: a matrix that can be multiplied by vectors and matrices from the right."""
+    """The common base of COO, CSR and CSC: a matrix that can be multiplied by vectors and matrices
+    from the right.
+    """
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -177,7 +179,8 @@ def coo_fromdense(mat: Array, *, nse: int | None = None, index_dtype: DTypeLike 
 
     Args:
       mat: a matrix.
-      nse: the number of elements to specify; by default the number of nonzero ones, which is unknown for a traced matrix.
+      nse: the number of elements to specify; by default the number of nonzero ones, which is
+        unknown for a traced matrix.
       index_dtype: of the indices.
 
     Returns:

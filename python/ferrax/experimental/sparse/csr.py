@@ -104,7 +104,8 @@ class CSR(_Compressed):
     """A sparse matrix by compressed rows.
 
     Args:
-      args: (data, indices, indptr): the elements, their columns, and the start of each row followed by the end of the last.
+      args: (data, indices, indptr): the elements, their columns, and the start of each row followed
+        by the end of the last.
       shape: (rows, columns).
 
     Attributes:
@@ -134,7 +135,8 @@ class CSC(_Compressed):
     """A sparse matrix by compressed columns.
 
     Args:
-      args: (data, indices, indptr): the elements, their rows, and the start of each column followed by the end of the last.
+      args: (data, indices, indptr): the elements, their rows, and the start of each column followed
+        by the end of the last.
       shape: (rows, columns).
 
     Attributes:
@@ -166,7 +168,8 @@ def csr_fromdense(mat: Array, *, nse: int | None = None, index_dtype: DTypeLike 
 
     Args:
       mat: a matrix.
-      nse: the number of elements to specify; by default the number of nonzero ones, which is unknown for a traced matrix.
+      nse: the number of elements to specify; by default the number of nonzero ones, which is
+        unknown for a traced matrix.
       index_dtype: of the indices.
 
     Returns:

@@ -2,9 +2,11 @@
 
     sparsify(lambda M, v: 2 * M.T @ v)(BCOO.fromdense(M), v)
 
-The function is traced as if its sparse arguments were dense, and the program is then evaluated with the sparse arrays.
+The function is traced as if its sparse arguments were dense, and the program is then evaluated with
+the sparse arrays.
 
-Invariant: an equation without a sparse operand is bound unchanged. Any other has a rule, and a rule never makes a sparse operand dense: operations that need dense operands are refused.
+Invariant: an equation without a sparse operand is bound unchanged. Any other has a rule, and a rule
+never makes a sparse operand dense: operations that need dense operands are refused.
 """
 
 from __future__ import annotations
@@ -45,11 +47,13 @@ def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., A
       use_tracer: has no effect: there is one way of walking.
 
     Returns:
-      the function. What follows from sparse arguments without becoming dense is a BCOO array in its result; a BCSR array, if it follows from such arrays by
-      operations that work element by element, broadcast or join.
+      the function. What follows from sparse arguments without becoming dense is a BCOO array in its
+      result; a BCSR array, if it follows from such arrays by operations that work element by
+      element, broadcast or join.
 
     Raises:
-      NotImplementedError: an operation has no sparse result, such as `jnp.cos` of a sparse array; `sparse.todense(x)` within `f` makes an array of it.
+      NotImplementedError: an operation has no sparse result, such as `jnp.cos` of a sparse array;
+        `sparse.todense(x)` within `f` makes an array of it.
 
         >>> from ferrax.experimental import sparse
         >>> sparsify(lambda M, v: 2 * M.T @ v)(sparse.BCOO.fromdense(jnp.arange(4).reshape(2, 2)), jnp.array([1, 2]))
@@ -116,7 +120,9 @@ def _equation(eqn, values):
 
 
 def _by_rows(out, mat, coordinates):
-    """The result of an operation on BCSR arrays as one, if it has two sparse dimensions; `coordinates` is the first operand `mat` as a BCOO array."""
+    """The result of an operation on BCSR arrays as one, if it has two sparse dimensions;
+    `coordinates` is the first operand `mat` as a BCOO array.
+    """
     if not isinstance(out, BCOO) or out.n_sparse != 2:
         return out
     if out.indices is coordinates.indices:

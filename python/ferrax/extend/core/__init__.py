@@ -4,8 +4,8 @@
     mul_add.def_impl(lambda x, y, z: np.asarray(x) * y + z)
     mul_add.def_abstract_eval(lambda x, y, z: ShapedArray(x.shape, x.dtype))
 
-Invariant: a primitive's rules may be given at any time before they are needed; `interpreters.ad` and `interpreters.batching` hold the
-tables of derivative and batching rules, keyed by primitive.
+Invariant: a primitive's rules may be given at any time before they are needed; `interpreters.ad`
+and `interpreters.batching` hold the tables of derivative and batching rules, keyed by primitive.
 """
 
 from __future__ import annotations
@@ -103,7 +103,8 @@ def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr, *args: Any) -> Callable[..., list[An
         *args: an array for each input: the program is evaluated at once.
 
     Returns:
-        A function of as many arrays as the program has inputs, that returns the list of its outputs; with `args` that list.
+        A function of as many arrays as the program has inputs, that returns the list of its
+        outputs; with `args` that list.
     """
 
     def run(*args):
@@ -255,7 +256,10 @@ no_effects: frozenset[Any] = frozenset()
 
 
 class CallPrimitive:
-    """A primitive that calls a function, its first operand. The call is not an equation; the equations of its function take its place."""
+    """A primitive that calls a function, its first operand.
+
+    The call is not an equation; the equations of its function take its place.
+    """
 
     name: str
     multiple_results: bool
@@ -335,7 +339,10 @@ def set_current_trace(trace: Any) -> NoReturn:
 
 
 class _TraceState:
-    """Which transformations are at work. Equal for one and the same state, whatever the settings, the mesh and the devices are meanwhile."""
+    """Which transformations are at work.
+
+    Equal for one and the same state, whatever the settings, the mesh and the devices are meanwhile.
+    """
 
     def __init__(self):
         self._key = tuple(_core.traces())

@@ -27,11 +27,16 @@ Effects = Set[Effect]
 
 
 class DropVar(Var):
-    """An unused variable. In programs that were traced such variables are `Var`, and print as `_`."""
+    """An unused variable.
+
+    In programs that were traced such variables are `Var`, and print as `_`.
+    """
 
 
 class AbstractToken:
-    """The type of tokens, which order effects; no value of a program has it, as effects have their order without."""
+    """The type of tokens, which order effects; no value of a program has it, as effects have their
+    order without.
+    """
 
     def str_short(self, short_dtypes: bool = False, mesh_axis_types: bool = False) -> str:
         """`Tok`."""
@@ -61,7 +66,8 @@ def new_jaxpr_eqn(invars: Any, outvars: Any, primitive: Any, params: Any, effect
         outvars: list of Var.
         primitive: Primitive.
         params: dict of the primitive's parameters.
-        effects, source_info, ctx: accepted without effect: the effects are the primitive's, and the equation has no source line.
+        effects, source_info, ctx: accepted without effect: the effects are the primitive's, and the
+          equation has no source line.
 
     Returns:
         JaxprEqn.

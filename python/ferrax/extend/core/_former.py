@@ -72,7 +72,9 @@ trace_ctx = _TraceContext()
 
 
 def is_concrete(x):
-    """Whether the value of `x` is known now: true for an array, and for a tracer of a derivative whose primal is one."""
+    """Whether the value of `x` is known now: true for an array, and for a tracer of a derivative
+    whose primal is one.
+    """
     if not isinstance(x, _core.Tracer):
         return True
     try:
@@ -82,7 +84,9 @@ def is_concrete(x):
 
 
 def concretization_function_error(fun, suggest_astype=False):
-    """A function of a context and a value that raises the error for the conversion of a traced value by `fun`."""
+    """A function of a context and a value that raises the error for the conversion of a traced
+    value by `fun`.
+    """
     context = f"The problem arose with the `{getattr(fun, '__name__', fun)}` function. "
     if suggest_astype:
         context += f"If trying to convert the data type of a value, try using `x.astype({fun.__name__})` or `jnp.array(x, {fun.__name__})` instead."

@@ -2,8 +2,8 @@
 
     if eqn.primitive is jit_p: ...
 
-Invariant: each is the object that programs hold. `call_p` and `closed_call_p` occur in no program, because calls are equations of `jit_p`; rules that are
-registered for them are not used.
+Invariant: each is the object that programs hold. `call_p` and `closed_call_p` occur in no program,
+because calls are equations of `jit_p`; rules that are registered for them are not used.
 """
 
 from ... import lax
