@@ -1,1 +1,3 @@
-"""The lowest layer: settings, dtypes, shapes, tracebacks, and what else needs only the extension."""
+"""The lowest layer: settings, dtypes, shapes, tracebacks, and what else needs only the
+extension.
+"""

@@ -1,12 +1,14 @@
-"""Bounds checks of indices, enabled by the flags `jax_strict_bounds` and `jax_check_static_indices`.
+"""Bounds checks of indices, enabled by the flags `jax_strict_bounds` and
+`jax_check_static_indices`.
 
     with strict_bounds(True):
         jit(lambda x, i: x[i])(jnp.arange(3), 5)          # IndexError
 
-A concrete index is checked before it is used. A traced index is checked by a callback when the program runs; its error is raised where the result
-is read.
+A concrete index is checked before it is used. A traced index is checked by a callback when the
+program runs; its error is raised where the result is read.
 
-Invariant: with the flag on, an index out of bounds is clamped, dropped or filled only under an explicit mode.
+Invariant: with the flag on, an index out of bounds is clamped, dropped or filled only under an
+explicit mode.
 """
 
 import numpy as np
@@ -33,7 +35,8 @@ def check(shape, entries, wrap):
 
 
 def check_integers(shape, entries, inserted, wrap, mode):
-    """Checks the integers of a reading index, if the flag `jax_check_static_indices` is set and `mode` does not define reads out of bounds.
+    """Checks the integers of a reading index, if the flag `jax_check_static_indices` is set and
+    `mode` does not define reads out of bounds.
 
     Args:
       inserted: the axes of `shape` that the operand does not have.
@@ -52,7 +55,10 @@ def check_integers(shape, entries, inserted, wrap, mode):
 
 
 def checked(i, n, axis, wrap):
-    """Checked indices into an axis of size n. Raises OutOfBoundsError if they are concrete and one is out of bounds."""
+    """Checked indices into an axis of size n.
+
+    Raises OutOfBoundsError if they are concrete and one is out of bounds.
+    """
     low = -n if wrap else 0
 
     def look(i):

@@ -1,7 +1,8 @@
-"""Configuration: flags with JAX's names, from three sources in rising order: environment, `config.update`, a context manager.
+"""Configuration: flags with JAX's names, from three sources in rising order: environment,
+`config.update`, a context manager.
 
-Invariant: a context manager changes the flag for its own thread and block only. `FLAGS` is the one table of them;
-their values live in the extension, where they are part of the keys of its caches.
+Invariant: a context manager changes the flag for its own thread and block only. `FLAGS` is the one
+table of them; their values live in the extension, where they are part of the keys of its caches.
 
     config.update("jax_enable_x64", True)        # or FERRAX_ENABLE_X64=1
     with enable_x64(True): ...
@@ -196,7 +197,8 @@ class Config:
         return FLAGS["jax_enable_x64"].get()
 
     def config_with_absl(self) -> None:
-        """Defines each flag as a flag of absl, `--jax_enable_x64`; those on the command line are set when absl's `app.run` has parsed it.
+        """Defines each flag as a flag of absl, `--jax_enable_x64`; those on the command line are
+        set when absl's `app.run` has parsed it.
 
         Raises:
           ImportError: absl-py is not installed.
@@ -218,13 +220,18 @@ class Config:
         app.call_after_init(lambda: self.complete_absl_config(flags))
 
     def complete_absl_config(self, absl_flags: Any) -> None:
-        """Sets the flags that a command line named, which absl has read. absl_flags: the module `absl.flags`."""
+        """Sets the flags that a command line named, which absl has read. absl_flags: the module
+        `absl.flags`.
+        """
         for name in FLAGS:
             if name in absl_flags.FLAGS and absl_flags.FLAGS[name].present:
                 self.update(name, absl_flags.FLAGS[name].value)
 
     def parse_flags_with_absl(self) -> None:
-        """Sets the flags that this process's command line names, up to a `--`, for programs that do not run absl's `app`. The first call counts.
+        """Sets the flags that this process's command line names, up to a `--`, for programs that do
+        not run absl's `app`.
+
+        The first call counts.
 
         Raises:
           ImportError: absl-py is not installed.
@@ -302,7 +309,10 @@ class _Setting:
 
 
 class _Override:
-    """Sets a flag inside `with`, or while the decorated function runs. Nests; each thread has its own value."""
+    """Sets a flag inside `with`, or while the decorated function runs.
+
+    Nests; each thread has its own value.
+    """
 
     __slots__ = ("_flag", "_value")
 
@@ -359,7 +369,10 @@ transfer_guard_device_to_device = _Setting("jax_transfer_guard_device_to_device"
 
 
 class UserContext:
-    """A value that programs depend on: a function is traced again where it has another. `with context(value):` sets it in a block, on this thread."""
+    """A value that programs depend on: a function is traced again where it has another.
+
+    `with context(value):` sets it in a block, on this thread.
+    """
 
     def __init__(self, name, default):
         self._name = name
@@ -416,7 +429,8 @@ def make_user_context(default_value: Any = None) -> UserContext:
 
 
 def disable_jit(disable: bool = True) -> _Override:
-    """Context manager and decorator: jitted functions and loops inside run operation by operation, so that values can be inspected.
+    """Context manager and decorator: jitted functions and loops inside run operation by operation,
+    so that values can be inspected.
 
     Args:
         disable: bool.

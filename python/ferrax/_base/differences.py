@@ -1,4 +1,5 @@
-"""Descriptions of the structural differences of two trees, for errors: loops whose carry changes, branches that disagree, cotangents that do not fit.
+"""Descriptions of the structural differences of two trees, for errors: loops whose carry changes,
+branches that disagree, cotangents that do not fit.
 
 >>> tree_differences({"a": 1}, {"a": (1, 2)})
 [((DictKey(key='a'),), 'pytree leaf', "<class 'tuple'>", 'so their Python types differ')]
@@ -15,7 +16,9 @@ def is_leaf_structure(tree):
 
 
 def tree_differences(a, b, path=()):
-    """(path, kind of a, kind of b, explanation) for every place where two trees differ in structure."""
+    """(path, kind of a, kind of b, explanation) for every place where two trees differ in
+    structure.
+    """
     leaf_a, leaf_b = _is_leaf(a), _is_leaf(b)
     if leaf_a and leaf_b:
         return []
@@ -41,9 +44,11 @@ def tree_differences(a, b, path=()):
 
 
 def structure_changes(fun, now, before):
-    """Sentences that describe how the structure of a call's arguments differs from an earlier call's.
+    """Sentences that describe how the structure of a call's arguments differs from an earlier
+    call's.
 
-    Both are (positional arguments, keyword arguments), each argument a pair: whether it is static, and its value or a tree of its structure.
+    Both are (positional arguments, keyword arguments), each argument a pair: whether it is static,
+    and its value or a tree of its structure.
     """
     (args, kwargs), (old_args, old_kwargs) = now, before
     if len(args) != len(old_args):

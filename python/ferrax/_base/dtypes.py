@@ -1,7 +1,7 @@
 """Dtypes in Python: canonical widths, kinds, weak types.
 
-Invariant: no function reads an array's elements. `canonicalize_dtype` is the one place in Python where 64-bit names become 32-bit
-ones, which they do unless `jax_enable_x64` is set.
+Invariant: no function reads an array's elements. `canonicalize_dtype` is the one place in Python
+where 64-bit names become 32-bit ones, which they do unless `jax_enable_x64` is set.
 
     >>> canonicalize_dtype(float)
     dtype('float32')
@@ -133,8 +133,8 @@ def canonicalize_dtype(dtype: Any) -> np.dtype:
 def requested(name, dtype, default=None):
     """The dtype that arrays get when a caller of `name` requests `dtype`, or `default` for None.
 
-    Warns where it is narrower than the requested dtype. Raises ValueError for an array in place of its dtype, TypeError for a dtype of
-    other things than numbers.
+    Warns where it is narrower than the requested dtype. Raises ValueError for an array in place of
+    its dtype, TypeError for a dtype of other things than numbers.
     """
     if dtype is None:
         return None if default is None else canonicalize_dtype(default)
@@ -184,7 +184,9 @@ def dtype_of(x) -> np.dtype:
 
 
 def is_weak(x) -> bool:
-    """Whether the dtype of x yields to the other operand's in promotion: Python numbers, and arrays made only from them."""
+    """Whether the dtype of x yields to the other operand's in promotion: Python numbers, and arrays
+    made only from them.
+    """
     if isinstance(x, _core.Array):
         return x.weak_type
     return type(x) in (int, float, complex)
@@ -255,14 +257,18 @@ def is_bool(dtype) -> bool:
 
 
 def to_inexact(dtype) -> np.dtype:
-    """The dtype itself if inexact; float64 for 64-bit integers, float32 for narrower ones and bool."""
+    """The dtype itself if inexact; float64 for 64-bit integers, float32 for narrower ones and
+    bool.
+    """
     if is_inexact(dtype):
         return dtype
     return canonicalize_dtype(np.float64 if is_integer(dtype) and dtype.itemsize == 8 else np.float32)
 
 
 def summed_in(dtype) -> np.dtype:
-    """The dtype for intermediate sums, counts and squares of values of this inexact one: float32 for floats of fewer bits, whose range these leave."""
+    """The dtype for intermediate sums, counts and squares of values of this inexact one: float32
+    for floats of fewer bits, whose range these leave.
+    """
     dtype = np.dtype(dtype)
     return np.dtype(np.float32) if is_floating(dtype) and dtype.itemsize <= 2 else dtype
 
@@ -355,7 +361,9 @@ def highest(dtype):
 
 
 def refuse_keys(*dtypes: Any) -> None:
-    """Raises TypeError if one of the dtypes, of operands whose order or number counts, is that of random keys."""
+    """Raises TypeError if one of the dtypes, of operands whose order or number counts, is that of
+    random keys.
+    """
     for dtype in dtypes:
         if is_key(dtype):
             raise TypeError(f"Cannot interpret '{dtype}' as a data type\nhelp: jax.random.key_data(key) gives a key as an array of integers")
@@ -369,7 +377,9 @@ def refuse_sorted_keys(*dtypes: Any) -> None:
 
 
 def integer_of_float(value: float, dtype: Any) -> Any:
-    """A float as a scalar of an integer dtype, converted as an array's elements are: cut to an integer, within the dtype's limits; 0 of nan."""
+    """A float as a scalar of an integer dtype, converted as an array's elements are: cut to an
+    integer, within the dtype's limits; 0 of nan.
+    """
     limits = iinfo(dtype)
     low, high = int(limits.min), int(limits.max)
     number = 0 if value != value else high if value >= high else low if value <= low else int(value)

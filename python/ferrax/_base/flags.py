@@ -1,6 +1,7 @@
 """The table of flags: JAX's names, each with a parser, a default and what its values do.
 
-Invariant: the extension stores the values, for each thread; a value that has no effect warns once, one that is not supported raises.
+Invariant: the extension stores the values, for each thread; a value that has no effect warns once,
+one that is not supported raises.
 
     FLAGS["jax_enable_x64"].get()
 """
@@ -79,7 +80,9 @@ _int, _float, _str = _of(int, "int"), _of(float, "float"), _of(str, "string")
 
 
 def _outside():
-    """The `stacklevel`, for a warning of the calling function, of the innermost line that is not this library's."""
+    """The `stacklevel`, for a warning of the calling function, of the innermost line that is not
+    this library's.
+    """
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame, level = frame.f_back, level + 1
@@ -104,7 +107,10 @@ def refused(function, option, value, why):
 
 
 def no_sharding(function, sharding):
-    """Raises NotImplementedError if a result should be sharded. A sharding over a mesh without axes is accepted."""
+    """Raises NotImplementedError if a result should be sharded.
+
+    A sharding over a mesh without axes is accepted.
+    """
     if getattr(getattr(sharding, "mesh", None), "axis_names", None) == ():
         return
     refused(function, "out_sharding", sharding, "results of sparse operations are not laid out over meshes; use device_put on their parts")
@@ -113,8 +119,10 @@ def no_sharding(function, sharding):
 class Flag:
     """One flag: its parser, its default, and the effect of its values.
 
-    A value takes effect, or it is in `refused`, which maps values that raise to their reasons, or `inert` gives the reason why values other than
-    the default have no effect; then setting one warns once. If tracing depends on the flag, `traced` makes its value part of the cache key of traces.
+    A value takes effect, or it is in `refused`, which maps values that raise to their reasons, or
+    `inert` gives the reason why values other than the default have no effect; then setting one
+    warns once. If tracing depends on the flag, `traced` makes its value part of the cache key of
+    traces.
     """
 
     __slots__ = ("asked", "default", "doc", "inert", "name", "parse", "refused", "traced")
@@ -179,7 +187,9 @@ class _Guards(Flag):
 
 
 class _Logging(Flag):
-    """A flag for what the logs show, those with JAX's names and Ferrax's own: `apply(value)` sets it for the whole process."""
+    """A flag for what the logs show, those with JAX's names and Ferrax's own: `apply(value)` sets
+    it for the whole process.
+    """
 
     __slots__ = ("apply",)
 
@@ -483,5 +493,7 @@ FLAGS = {
 
 
 def _platform_name(value):
-    """`jax_platform_name`, which can be set and not read: the platform that is the default among those there are."""
+    """`jax_platform_name`, which can be set and not read: the platform that is the default among
+    those there are.
+    """
     FLAGS["jax_platforms"].set(value or None)

@@ -1,7 +1,9 @@
-"""The functions of this package that the extension calls: a loader for each slot of `crates/ferrax-python/src/hooks.rs`.
+"""The functions of this package that the extension calls: a loader for each slot of
+`crates/ferrax-python/src/hooks.rs`.
 
-Invariant: a loader is called once, at the first use of its slot, and imports the module of the function that it returns; importing
-this module imports nothing. The slot `lowerings` is filled by its own module, before which it cannot be used.
+Invariant: a loader is called once, at the first use of its slot, and imports the module of the
+function that it returns; importing this module imports nothing. The slot `lowerings` is filled by
+its own module, before which it cannot be used.
 """
 
 import os

@@ -1,6 +1,8 @@
-"""Display of arrays, programs and shardings in notebooks: `_repr_html_`, without further dependencies.
+"""Display of arrays, programs and shardings in notebooks: `_repr_html_`, without further
+dependencies.
 
-Invariant: nothing here raises for a value that `repr` can show; a value that cannot be drawn is shown as text.
+Invariant: nothing here raises for a value that `repr` can show; a value that cannot be drawn is
+shown as text.
 """
 
 import base64
@@ -104,7 +106,10 @@ def _picture(x):
 
 
 def array(x):
-    """An array: its type, its sharding, a small picture, its elements. None for a tracer, which is shown as text."""
+    """An array: its type, its sharding, a small picture, its elements.
+
+    None for a tracer, which is shown as text.
+    """
     if isinstance(x, _core.Tracer):
         return None
     type_ = f"{x.dtype}[{','.join(map(str, x.shape))}]" + (", weak type" if x.weak_type else "")
@@ -169,7 +174,9 @@ def _folded(lines, opened):
 
 
 def program(jaxpr):
-    """A program: its equations, parameters and inner programs folded, each with its line of source."""
+    """A program: its equations, parameters and inner programs folded, each with its line of
+    source.
+    """
     lines = [line for line in jaxpr.pretty_print(source_info=True).splitlines() if line.strip()]
     return f'<div style="{_HEAD};white-space:pre-wrap">{"".join(_folded(lines, 1))}</div>'
 

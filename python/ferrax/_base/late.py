@@ -1,8 +1,10 @@
-"""Modules whose names are loaded at their first use, and whose dictionary is complete for libraries that read it.
+"""Modules whose names are loaded at their first use, and whose dictionary is complete for libraries
+that read it.
 
     vars(jnp.linalg)["norm"]                    # libraries wrap the entries of a module's dictionary
 
-Invariant: reading `module.__dict__` loads every name that `dir(module)` lists; afterwards the module is an ordinary one.
+Invariant: reading `module.__dict__` loads every name that `dir(module)` lists; afterwards the
+module is an ordinary one.
 """
 
 import sys
@@ -34,5 +36,8 @@ class LateModule(types.ModuleType):
 
 
 def late(name):
-    """Makes the module of this name one that is whole for who reads its dictionary. Called at the end of the module."""
+    """Makes the module of this name one that is whole for who reads its dictionary.
+
+    Called at the end of the module.
+    """
     sys.modules[name].__class__ = LateModule

@@ -80,7 +80,9 @@ def row_major(ndim, sharding):
 
 
 def check_layout(layout, shape, what):
-    """Raises ValueError, with JAX's message, if arrays of the shape cannot have this layout; `what` describes them in the error."""
+    """Raises ValueError, with JAX's message, if arrays of the shape cannot have this layout; `what`
+    describes them in the error.
+    """
     if isinstance(layout, Layout) and len(layout.major_to_minor) != len(shape):
         raise ValueError(
             f"One of {what} is incompatible with its layout annotation {layout}: Length of major_to_minor and the rank of the value should match."

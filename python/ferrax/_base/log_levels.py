@@ -1,9 +1,11 @@
-"""What the flags `jax_logging_level` and `jax_debug_log_modules` show: records of the loggers `jax`, `jaxlib` and `ferrax`, on the standard error stream.
+"""What the flags `jax_logging_level` and `jax_debug_log_modules` show: records of the loggers
+`jax`, `jaxlib` and `ferrax`, on the standard error stream.
 
     show_from("DEBUG")          # every trace and compilation
     show_from(None)             # as before
 
-Invariant: a logger has the level that the program gave it again as soon as the flag is None or empty.
+Invariant: a logger has the level that the program gave it again as soon as the flag is None or
+empty.
 """
 
 import logging
@@ -37,7 +39,9 @@ class _Shown:
 
 
 class _Stderr(logging.StreamHandler):
-    """The stream that is `sys.stderr` when a record is written, as tests and notebooks exchange it."""
+    """The stream that is `sys.stderr` when a record is written, as tests and notebooks exchange
+    it.
+    """
 
     def __init__(self):
         logging.Handler.__init__(self)

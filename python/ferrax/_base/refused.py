@@ -1,4 +1,5 @@
-"""Names that can be imported, derived from and written in annotations, and that raise an error that says why when they are used.
+"""Names that can be imported, derived from and written in annotations, and that raise an error that
+says why when they are used.
 
     Shape = refused("jaxlib.xla_client.Shape", "there is no such compiler here")
     Shape.tuple()                               # NotImplementedError: jaxlib.xla_client.Shape.tuple: there is no such compiler here

@@ -49,7 +49,9 @@ def canonicalize_axis(axis, ndim) -> int:
 
 
 def hashable_axes(axis):
-    """An axis or axes as the key of a trace: several (an array, a list, a set ..) as a tuple of ints, an array that is one number as an int."""
+    """An axis or axes as the key of a trace: several (an array, a list, a set ..) as a tuple of
+    ints, an array that is one number as an int.
+    """
     if axis is None or isinstance(axis, (int, str, _core.Tracer)):
         return axis
     if getattr(axis, "ndim", 1) == 0 or not hasattr(axis, "__iter__"):
@@ -69,7 +71,10 @@ def listed_axes(axis, ndim) -> tuple[int, ...]:
 
 
 def canonicalize_axes(axis, ndim) -> tuple[int, ...]:
-    """One axis, several, or None for all, as a tuple counted from the front. Raises ValueError for repeats."""
+    """One axis, several, or None for all, as a tuple counted from the front.
+
+    Raises ValueError for repeats.
+    """
     if axis is None:
         return tuple(range(ndim))
     axes = listed_axes(axis, ndim)
@@ -91,7 +96,10 @@ def whole(n) -> int:
 
 
 def canonicalize_shape(shape, context="") -> tuple[int, ...]:
-    """A size or a sequence of sizes as a tuple of ints. Raises TypeError for a value that is not static."""
+    """A size or a sequence of sizes as a tuple of ints.
+
+    Raises TypeError for a value that is not static.
+    """
     if not isinstance(shape, (tuple, list)):
         scalar = isinstance(shape, str) or not hasattr(shape, "__iter__") or getattr(shape, "ndim", 1) == 0
         shape = (shape,) if scalar else tuple(shape)
@@ -107,7 +115,10 @@ def canonicalize_shape(shape, context="") -> tuple[int, ...]:
 
 
 def common_shape(*shapes) -> tuple[int, ...]:
-    """The shape to which arrays of these shapes broadcast. Raises ValueError, with all shapes, if there is none."""
+    """The shape to which arrays of these shapes broadcast.
+
+    Raises ValueError, with all shapes, if there is none.
+    """
     try:
         return np.broadcast_shapes(*shapes)
     except ValueError:

@@ -14,7 +14,9 @@ _MOST_THREADS = 1024
 
 
 def num_threads() -> int:
-    """How many threads a large operation on the CPU is spread over. Without `set_num_threads`, FERRAX_NUM_THREADS or one for each core.
+    """How many threads a large operation on the CPU is spread over.
+
+    Without `set_num_threads`, FERRAX_NUM_THREADS or one for each core.
 
     Returns:
         int.
@@ -26,9 +28,11 @@ def num_threads() -> int:
 
 
 class set_num_threads:
-    """Sets how many threads a large operation on the CPU is spread over, for the whole process; as a context manager, until the block ends.
+    """Sets how many threads a large operation on the CPU is spread over, for the whole process; as
+    a context manager, until the block ends.
 
-    Results do not depend on it. Running programs use the new number from their next operation on. Blocks of
+    Results do not depend on it. Running programs use the new number from their next operation on.
+    Blocks of
     several Python threads share the one number: each puts back the one that it found.
 
     Args:

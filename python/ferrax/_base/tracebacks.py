@@ -1,9 +1,11 @@
-"""The frames that the traceback of an error shows: those of the user's code, not of this library between them.
+"""The frames that the traceback of an error shows: those of the user's code, not of this library
+between them.
 
     @api_boundary
     def scan(f, init, xs): ...          # an error in f shows the call of scan and the line in f
 
-Invariant: a traceback is filtered once, at the outermost boundary, as `jax_traceback_filtering` says; without an error a boundary is one call.
+Invariant: a traceback is filtered once, at the outermost boundary, as `jax_traceback_filtering`
+says; without an error a boundary is one call.
 """
 
 from __future__ import annotations
@@ -58,7 +60,9 @@ def include_frame(frame: types.FrameType) -> bool:
 
 
 def _hidden(frames):
-    """For each frame whether it is hidden: those that are excluded, and helpers of the standard library between them and what they call."""
+    """For each frame whether it is hidden: those that are excluded, and helpers of the standard
+    library between them and what they call.
+    """
     hidden = False
     for frame in frames:
         hidden = not include_frame(frame) or (hidden and frame.f_globals.get("__name__") in _BETWEEN)
@@ -113,7 +117,9 @@ def _hide(tb):
 
 
 def _with_callers(tb, frame):
-    """A traceback with the frames that called it in front, up to the code of a module: a session's own frames lie above."""
+    """A traceback with the frames that called it in front, up to the code of a module: a session's
+    own frames lie above.
+    """
     module = False
     import traceback
 
@@ -129,7 +135,8 @@ def _with_callers(tb, frame):
 
 
 def filtered(error: BaseException, frame: types.FrameType | None, nested: bool = False) -> None:
-    """Filters the traceback of an error that leaves the library, unless a boundary further out will.
+    """Filters the traceback of an error that leaves the library, unless a boundary further out
+    will.
 
     Args:
       error: an exception whose traceback begins below `frame`.

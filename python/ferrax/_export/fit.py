@@ -18,7 +18,9 @@ _RANGES = ((601, 1279), (101, 600), (17, 100), (4, 16), (1, 16), (1, 4096))
 
 
 class Samples:
-    """Values for the names of a scope that satisfy its constraints: first those with which user code is traced, then as many as requested."""
+    """Values for the names of a scope that satisfy its constraints: first those with which user
+    code is traced, then as many as requested.
+    """
 
     def __init__(self, scope, sizes):
         self.names = sorted({n for e in sizes for n in e.names()})
@@ -32,7 +34,9 @@ class Samples:
         return self.made[i]
 
     def large(self):
-        """For each name a sample where its size is larger than the numbers that programs name, if the constraints admit one."""
+        """For each name a sample where its size is larger than the numbers that programs name, if
+        the constraints admit one.
+        """
         for name in self.names:
             for _ in range(200):
                 sample = {n: self._random.randint(17, 100) for n in self.names} | {name: self._random.randint(17000, 21000)}
@@ -41,7 +45,9 @@ class Samples:
                     break
 
     def sides(self, known):
-        """Samples on either side of where each maximum and minimum among the expressions changes."""
+        """Samples on either side of where each maximum and minimum among the expressions
+        changes.
+        """
         out = []
         for e in known:
             for f in {f for t in e.terms for f in t if not isinstance(f, str) and f[0] in ("max", "min")}:
@@ -103,7 +109,9 @@ class Fit:
                 self.terms.append((e, [e.value(s) for s in self.samples]))
 
     def expressions(self, sizes):
-        """For each size, given by its values, an expression as text; None if no unique expression was found."""
+        """For each size, given by its values, an expression as text; None if no unique expression
+        was found.
+        """
         found = [self._expression(v) for v in sizes]
         if None in found:
             # a number that is not an expression of the names may be one of the expressions found,
@@ -127,7 +135,10 @@ class Fit:
         return None
 
     def _ratio(self, values):
-        """(k e + c) / m, or (k e + c) / (m e): a constant that Python's floats made of a size. It may have been rounded to single precision."""
+        """(k e + c) / m, or (k e + c) / (m e): a constant that Python's floats made of a size.
+
+        It may have been rounded to single precision.
+        """
         for e, at in self.terms:
             pairs = [(a, fractions.Fraction(v)) for a, v in zip(at, values, strict=True)]
             (a, v), (b, w) = min(pairs), max(pairs)
@@ -187,7 +198,9 @@ class Fit:
 
 
 def _written(e, k, c, over, at, values):
-    """The text of `k e + c`, or `over` e, by the simplest fractions near k and c; None if they do not give the values."""
+    """The text of `k e + c`, or `over` e, by the simplest fractions near k and c; None if they do
+    not give the values.
+    """
     for digits in (1, 10, 100, 1000, 10**4, 10**6, 10**8):
         k_, c_ = k.limit_denominator(digits), c.limit_denominator(digits)
         exact = [(k_ * a + c_) / (a if over else 1) for a in at]

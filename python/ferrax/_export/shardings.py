@@ -1,4 +1,5 @@
-"""What an exported program says of devices: on how many it runs, and how its arguments and results lie on a mesh.
+"""What an exported program says of devices: on how many it runs, and how its arguments and results
+lie on a mesh.
 
     found = Layouts.of(jitted, traced, leaves)
     on(found.ins[0], mesh)               # NamedSharding(mesh, P('x',))
@@ -24,7 +25,9 @@ __all__ = ["Layouts", "on"]
 
 @dataclasses.dataclass(frozen=True)
 class Layouts:
-    """The number of devices, and a `NamedSharding` over an abstract mesh or None for each argument and result."""
+    """The number of devices, and a `NamedSharding` over an abstract mesh or None for each argument
+    and result.
+    """
 
     devices: int
     ins: tuple[Any, ...]

@@ -1,11 +1,13 @@
-"""Symbolic sizes: polynomials over names, floor divisions, remainders, maxima and minima. A scope holds the constraints on its names.
+"""Symbolic sizes: polynomials over names, floor divisions, remainders, maxima and minima.
+
+A scope holds the constraints on its names.
 
 >>> b, c = symbolic_shape("b, 2*c")
 >>> (b * c + 3 * b) // b
 2*c + 3
 
-Invariant: an expression is in normal form, so that equal polynomials compare equal and print alike; a comparison whose result is not the same
-for all sizes that the scope admits raises.
+Invariant: an expression is in normal form, so that equal polynomials compare equal and print alike;
+a comparison whose result is not the same for all sizes that the scope admits raises.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ _OPERATIONS = ("floordiv", "mod", "max", "min")
 
 
 class SymbolicScope:
-    """The context of symbolic sizes: only sizes of one scope can be combined, and its constraints hold for them.
+    """The context of symbolic sizes: only sizes of one scope can be combined, and its constraints
+    hold for them.
 
     Args:
       constraints_str: constraints as `"a >= b + 2"`, `"a <= 64"`, `"mod(a, 8) == 0"`.
@@ -97,7 +100,11 @@ class SymbolicScope:
 
 
 class SizeExpr:
-    """A symbolic size. Sums, differences, products, powers, floor divisions and remainders of it and of integers are symbolic sizes."""
+    """A symbolic size.
+
+    Sums, differences, products, powers, floor divisions and remainders of it and of integers are
+    symbolic sizes.
+    """
 
     __slots__ = ("scope", "terms")
     __array_priority__ = 1000
@@ -468,7 +475,9 @@ def at_least_zero(e, scope):
 
 
 def _shown(e, scope, depth=2):
-    """Whether the expression is provably at least 0, by its bounds or after subtracting a multiple of a known nonnegative expression."""
+    """Whether the expression is provably at least 0, by its bounds or after subtracting a multiple
+    of a known nonnegative expression.
+    """
     if not isinstance(e, SizeExpr):
         return e >= 0
     if _bounds(e)[0] >= 0:
@@ -605,8 +614,9 @@ def symbolic_shape(
     (b, 2*h, 3)
 
     Args:
-      shape_spec: sizes between commas, in brackets or not: integers, names, and sums, differences, products, `floordiv(a, b)`, `mod(a, b)`,
-        `max(a, b)`, `min(a, b)` of them. `_` takes a size, and a last `...` all remaining ones, from `like`. None means `...`.
+      shape_spec: sizes between commas, in brackets or not: integers, names, and sums, differences,
+        products, `floordiv(a, b)`, `mod(a, b)`, `max(a, b)`, `min(a, b)` of them. `_` takes a size,
+        and a last `...` all remaining ones, from `like`. None means `...`.
       constraints: see `SymbolicScope`.
       scope: the scope of the new names; a new one if None.
       like: the sizes to use for `_` and `...`.
@@ -615,7 +625,8 @@ def symbolic_shape(
       A tuple of integers and symbolic sizes.
 
     Raises:
-      ValueError: the text or a constraint cannot be read, `like` does not fit, or both `scope` and `constraints` are given.
+      ValueError: the text or a constraint cannot be read, `like` does not fit, or both `scope` and
+        `constraints` are given.
     """
     if scope is not None and constraints:
         raise ValueError("Cannot specify both a `scope` and `constraints`.")

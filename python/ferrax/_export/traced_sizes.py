@@ -1,12 +1,15 @@
-"""Functions of symbolic sizes, traced at several sizes: numbers that differ between the programs are fitted by expressions of the sizes.
+"""Functions of symbolic sizes, traced at several sizes: numbers that differ between the programs
+are fitted by expressions of the sizes.
 
     sizes 601, 653 ..: iota[shape=(601,)]  iota[shape=(653,)]   ->   iota[shape=(b,)]
 
-In Python code the sizes of traced arrays are symbolic (`TracedSize`); a comparison raises an error if its result depends on the sizes.
-Where code of this package compares sizes, the result at large sizes is assumed, and becomes a condition that the exported program checks.
+In Python code the sizes of traced arrays are symbolic (`TracedSize`); a comparison raises an error
+if its result depends on the sizes.
+Where code of this package compares sizes, the result at large sizes is assumed, and becomes a
+condition that the exported program checks.
 
-Invariant: the expression of a size agrees with all traces, and is the only one of its form that does; a function whose programs differ in
-more than sizes is refused.
+Invariant: the expression of a size agrees with all traces, and is the only one of its form that
+does; a function whose programs differ in more than sizes is refused.
 """
 
 from __future__ import annotations
@@ -85,7 +88,9 @@ class TracedSize(int):
         return _sized(found, {"max": max, "min": min}[name](int.__index__(self), int.__index__(other)))
 
     def slicing(self, s):
-        """Assumes, for a slice of an axis of this size, whether the size is below or above its bounds."""
+        """Assumes, for a slice of an axis of this size, whether the size is below or above its
+        bounds.
+        """
         for v in (s.start, s.stop):
             if isinstance(v, SizeExpr):
                 v = v.traced_size()
@@ -156,7 +161,9 @@ _state = _State()
 
 
 def _asked_by_this_package():
-    """Whether the method that calls this was called by a function of this package, or by numpy for one."""
+    """Whether the method that calls this was called by a function of this package, or by numpy for
+    one.
+    """
     frame = sys._getframe(2)
     while frame is not None and _package(frame) == "numpy":
         frame = frame.f_back
@@ -316,12 +323,17 @@ def _at_sample(e, sample, sizes):
 
 
 def _spelled(n, table):
-    """A number of a message as the size that it is at the sample. Small ones are more often themselves."""
+    """A number of a message as the size that it is at the sample.
+
+    Small ones are more often themselves.
+    """
     return repr(table[n]) if n > 16 and n in table else str(n)
 
 
 def _undivided(e, table):
-    """Raises JAX's error for a reshape with -1 whose other sizes divide the array's for some values of the symbolic ones only."""
+    """Raises JAX's error for a reshape with -1 whose other sizes divide the array's for some values
+    of the symbolic ones only.
+    """
     found = re.search(r"array of shape \((.*?)\) \(size (\S+)\) into shape \((.*?)\) because the product", str(e))
     if not found:
         return
@@ -344,7 +356,8 @@ def family_of(names, trace_at, samples, sizes):
       The core's `ProgramFamily` and the expressions of its sizes.
 
     Raises:
-      InconclusiveDimensionOperation: the programs differ in more than sizes, or a size is not an expression that was found.
+      InconclusiveDimensionOperation: the programs differ in more than sizes, or a size is not an
+        expression that was found.
     """
     known = list(dict.fromkeys(sizes))
     at, n = [samples[i] for i in range(_FEWEST)], _FEWEST
@@ -398,7 +411,8 @@ def symbolic_args_specs(args: Any, shapes_specs: Any, constraints: Sequence[str]
 
     Args:
       args: a pytree of arrays or `ShapeDtypeStruct`s.
-      shapes_specs: None, a text as `symbolic_shape` takes it, or a pytree prefix of `args` of these.
+      shapes_specs: None, a text as `symbolic_shape` takes it, or a pytree prefix of `args` of
+        these.
       constraints, scope: as `symbolic_shape` takes them.
 
     Returns:

@@ -1,4 +1,5 @@
-"""Trees of arguments and results as bytes, for exported programs: JSON, with registered classes by name.
+"""Trees of arguments and results as bytes, for exported programs: JSON, with registered classes by
+name.
 
     leaf "*"    None "0"    tuple ["t", ..]    list ["l", ..]    dict ["d", [key, ..], ..]    registered ["c", name, auxiliary, ..]
 
@@ -30,8 +31,8 @@ def register_pytree_node_serialization(
       serialized_name: the name of the class in files.
       serialize_auxdata: converts a node's metadata to bytes.
       deserialize_auxdata: converts the bytes back to the metadata.
-      from_children: `from_children(metadata, children)` builds a node whose structure is all that is used. Without it the node is built
-        from class, metadata and children.
+      from_children: `from_children(metadata, children)` builds a node whose structure is all that
+        is used. Without it the node is built from class, metadata and children.
 
     Returns:
       `nodetype`.
@@ -56,11 +57,13 @@ def register_pytree_node_serialization(
 
 
 def register_namedtuple_serialization(nodetype: type[Any], *, serialized_name: str) -> type[Any]:
-    """Registers a class of named tuples, so that exported functions that take or return it can be serialized.
+    """Registers a class of named tuples, so that exported functions that take or return it can be
+    serialized.
 
     Args:
         nodetype: class made by `collections.namedtuple` or `typing.NamedTuple`.
-        serialized_name: str, the name of the class in files; it must be the same where the program is read.
+        serialized_name: str, the name of the class in files; it must be the same where the program
+          is read.
 
     Returns:
         The class.

@@ -1,4 +1,5 @@
-"""`pmap`: one program on several devices, each with its slice of the mapped axes: a jitted `shard_map` over a mesh of one axis.
+"""`pmap`: one program on several devices, each with its slice of the mapped axes: a jitted
+`shard_map` over a mesh of one axis.
 
     pmap(lambda x: x / lax.psum(x, "d"), axis_name="d")(jnp.arange(4.0))
 
@@ -41,7 +42,10 @@ _R = TypeVar("_R")
 
 
 def _spread_in_axes(axes, args, kwargs):
-    """The axes of positional arguments, one for each leaf. Raises ValueError if they are not a tree prefix."""
+    """The axes of positional arguments, one for each leaf.
+
+    Raises ValueError if they are not a tree prefix.
+    """
     is_none = lambda x: x is None
     try:
         return broadcast_prefix(axes, args, prefix_is_leaf=is_none)
@@ -77,20 +81,24 @@ def pmap(
     Args:
       fun: the function.
       axis_name: a name for the axis, for collectives such as `lax.psum`.
-      in_axes: as in `vmap`: which axis of each argument to map over; None sends the whole argument to every device.
+      in_axes: as in `vmap`: which axis of each argument to map over; None sends the whole argument
+        to every device.
       out_axes: where the mapped axis appears in the output; None takes the first device's.
-      static_broadcasted_argnums: positional arguments that are compile-time constants: hashable, compared by type and `==`.
+      static_broadcasted_argnums: positional arguments that are compile-time constants: hashable,
+        compared by type and `==`.
       devices: the devices to use; by default the first of the backend.
       backend: the platform whose devices are used.
       axis_size: the size of the mapped axis, by default read off the arguments.
-      donate_argnums: positional arguments whose arrays may be overwritten; those that are already on the devices are deleted.
+      donate_argnums: positional arguments whose arrays may be overwritten; those that are already
+        on the devices are deleted.
 
     Returns:
-      the mapped function; its results are spread over the devices. It has a method `lower`, as jitted functions have. In the body of another `pmap` or `shard_map`
-      it is a `vmap`.
+      the mapped function; its results are spread over the devices. It has a method `lower`, as
+      jitted functions have. In the body of another `pmap` or `shard_map` it is a `vmap`.
 
     Raises:
-      ValueError: no argument is mapped, sizes differ, there are fewer devices than the axis is long, or one is given twice.
+      ValueError: no argument is mapped, sizes differ, there are fewer devices than the axis is
+        long, or one is given twice.
     """
     check_callable(fun)
     in_axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
@@ -134,7 +142,9 @@ def pmap(
         return run(*there[0], **there[1])
 
     def prepared(args):
-        """The jitted function of the arguments that are not static, one for each set of static values, and those arguments."""
+        """The jitted function of the arguments that are not static, one for each set of static
+        values, and those arguments.
+        """
         static = _static(fun, static_argnums, args) if static_argnums else ()
         donated = tuple(i + len(args) if i < 0 else i for i in donated_argnums)
         key = donated, tuple((i, type(args[i]), args[i]) for i in static)
@@ -156,13 +166,16 @@ def pmap(
 
 
 def _spread(fun, name, in_axes, out_axes, devices, backend, axis_size):
-    """The function of whole arguments: a `shard_map` over a mesh of one axis, in whose body each argument has lost its mapped axis.
+    """The function of whole arguments: a `shard_map` over a mesh of one axis, in whose body each
+    argument has lost its mapped axis.
 
     In the body of another map over devices, which are taken then, it is a `vmap`.
     """
 
     def mesh_for(args, kwargs, processes=1):
-        """The mapped axes of the leaves, and the mesh of as many devices as those of all `processes` are long."""
+        """The mapped axes of the leaves, and the mesh of as many devices as those of all
+        `processes` are long.
+        """
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
             _spread_in_axes(in_axes, args, kwargs)
         leaves = tree_leaves((args, kwargs))
@@ -213,7 +226,10 @@ def _spec(name, axis):
 
 
 def _over_processes(run, args, kwargs):
-    """The call in one of several processes. Each process passes the slices of its own devices, and gets the results of these devices."""
+    """The call in one of several processes.
+
+    Each process passes the slices of its own devices, and gets the results of these devices.
+    """
     leaves, tree = tree_flatten((args, kwargs))
     if any(isinstance(x, _core.Tracer) for x in leaves):
         return run(*args, **kwargs)

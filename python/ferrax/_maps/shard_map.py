@@ -3,13 +3,15 @@
     mesh = make_mesh((1,), ("x",))
     shard_map(lambda part: part - lax.pmean(part.mean(), "x"), mesh=mesh, in_specs=P("x"), out_specs=P("x"))(jnp.arange(4.0))
 
-Over a mesh of several devices the function is traced to the body of an equation, which the partitioning pass runs on every device. Over one device, or a
-mesh without devices, each mesh axis is a mapped axis: arrays are split along it as their specifications say, and collectives work as they would over
-devices. The type of a value contains the axes over which it varies. An operation makes its operands vary over the same axes by
-`pvary`, whose transpose is a sum over the added axes, so that the derivative by a replicated value is the sum over all members.
+Over a mesh of several devices the function is traced to the body of an equation, which the
+partitioning pass runs on every device. Over one device, or a mesh without devices, each mesh axis
+is a mapped axis: arrays are split along it as their specifications say, and collectives work as
+they would over devices. The type of a value contains the axes over which it varies. An operation
+makes its operands vary over the same axes by `pvary`, whose transpose is a sum over the added axes,
+so that the derivative by a replicated value is the sum over all members.
 
-Invariant: results do not depend on the number of devices; a result whose parts differ along an axis that its specification leaves out is
-refused.
+Invariant: results do not depend on the number of devices; a result whose parts differ along an axis
+that its specification leaves out is refused.
 """
 
 from __future__ import annotations
@@ -94,21 +96,26 @@ def shard_map(
     axis_names: Set[Any] = frozenset(),
     check_vma: bool = True,
 ) -> Callable[..., Any]:
-    """Maps a function over the parts of arrays, with collectives between them along the axes of a mesh.
+    """Maps a function over the parts of arrays, with collectives between them along the axes of a
+    mesh.
 
     Args:
       f: a function of parts.
-      out_specs: how the results' parts are put together: a pytree prefix of `PartitionSpec`s. Along mesh axes that one leaves out all parts must be equal.
-      in_specs: the specifications of the arguments, a tuple with a tree prefix for each argument; along other axes arguments are replicated. By default all are replicated.
+      out_specs: how the results' parts are put together: a pytree prefix of `PartitionSpec`s. Along
+        mesh axes that one leaves out all parts must be equal.
+      in_specs: the specifications of the arguments, a tuple with a tree prefix for each argument;
+        along other axes arguments are replicated. By default all are replicated.
       mesh: a mesh, concrete or abstract; by default that in use (`set_mesh`).
       axis_names: the mesh axes that `f` is mapped over; by default all.
-      check_vma: refuse results that may differ along axes left out. If not, the first part is taken.
+      check_vma: refuse results that may differ along axes left out. If not, the first part is
+        taken.
 
     Returns:
       a function of whole arrays. It works under `jit`, `grad` and `vmap`.
 
     Raises:
-      ValueError: no mesh is given or in use, a specification names an axis that is not mapped, or a dimension cannot be divided evenly.
+      ValueError: no mesh is given or in use, a specification names an axis that is not mapped, or a
+        dimension cannot be divided evenly.
 
     >>> mesh = jax.sharding.AbstractMesh((2,), ("x",))
     >>> shard_map(lambda x: lax.psum(x, "x"), mesh=mesh, in_specs=PartitionSpec("x"), out_specs=PartitionSpec())(jnp.arange(4.0))
@@ -126,7 +133,8 @@ _WITH_SPECS = object()
 
 
 def over_mesh(f, in_specs, mesh, name):
-    """`shard_map` over all axes of a mesh, types unchecked, of a function that returns its results and their specifications.
+    """`shard_map` over all axes of a mesh, types unchecked, of a function that returns its results
+    and their specifications.
 
     Args:
         f: function of parts.
@@ -141,7 +149,11 @@ def over_mesh(f, in_specs, mesh, name):
 
 
 def _mapped(f, *, out_specs, in_specs, mesh, axis_names, check_vma, smapped=False, unordered=None):
-    """The function of whole arrays. `smapped`: errors name `smap`. `unordered`: the name of the function in the error for ordered effects."""
+    """The function of whole arrays.
+
+    `smapped`: errors name `smap`. `unordered`: the name of the function in the error for ordered
+    effects.
+    """
 
     def shard_map_f(*args):
         grid, names = _mesh_and_names(mesh, axis_names)
@@ -207,7 +219,9 @@ def _mapped(f, *, out_specs, in_specs, mesh, axis_names, check_vma, smapped=Fals
 
 
 def _with_refs(f, args, in_specs, out_specs, names, options):
-    """The call with mutable references among the arguments: maps over the parts of their values, and stores what is put together of the new parts."""
+    """The call with mutable references among the arguments: maps over the parts of their values,
+    and stores what is put together of the new parts.
+    """
     _flat.references.check_aliases("shard_map", f, args, {})
     leaves, tree = tree_flatten(args)
     refs = [x for x in leaves if isinstance(x, _flat.references.Ref)]
@@ -234,7 +248,9 @@ def _laid_out(x, sharding):
 
 
 def _as_it_lies(mesh, spec, x):
-    """The sharding of a result: from its specification, and from its type along explicit axes over which the function was not mapped."""
+    """The sharding of a result: from its specification, and from its type along explicit axes over
+    which the function was not mapped.
+    """
     if isinstance(x, _core.Tracer) or not mesh.explicit_axes:
         return NamedSharding(mesh, spec)
     typed, dims = x.aval.sharding.spec, []
@@ -265,7 +281,8 @@ _open = threading.local()
 def _on_devices(mesh, operands):
     """The mesh of several devices that the function runs on; None where it has one device or none.
 
-    A mesh without devices is that of the `shard_map` around, that in use, or that of the operands, where those have the same axes.
+    A mesh without devices is that of the `shard_map` around, that in use, or that of the operands,
+    where those have the same axes.
     """
     if isinstance(mesh, AbstractMesh):
         around = [*getattr(_open, "meshes", [])[-1:], *[m for m in [current()] if isinstance(m, Mesh)]]
@@ -296,7 +313,9 @@ def _over_devices(f, local, names, mesh, operands, cuts, joins, check_vma, withi
 
 
 def _over_axes(f, local, names, mesh, cuts, joins, check_vma):
-    """`local`, a flat function of parts, mapped over the axes of these names, the first outermost."""
+    """`local`, a flat function of parts, mapped over the axes of these names, the first
+    outermost.
+    """
     if not names:
         return local
     name, inner = names[0], _over_axes(f, local, names[1:], mesh, cuts, joins, check_vma)
@@ -359,7 +378,8 @@ def smap(f: None = None, /, *, in_axes: Any = Infer, out_axes: Any, axis_name: A
 
 @api_boundary
 def smap(f: Callable[..., Any] | None = None, /, *, in_axes: Any = Infer, out_axes: Any, axis_name: Any) -> Callable[..., Any]:
-    """`shard_map` over one axis of the mesh in use, with axes in place of specifications, as `vmap` has them.
+    """`shard_map` over one axis of the mesh in use, with axes in place of specifications, as `vmap`
+    has them.
 
     Args:
         f: function; left out, `smap(**options)` is a decorator.
@@ -387,7 +407,9 @@ def _mentions(spec, name):
 
 
 def _check_names(what, tree, names):
-    """Raises, with JAX's message, for leaves that are not specifications, and for specifications of axes other than these."""
+    """Raises, with JAX's message, for leaves that are not specifications, and for specifications of
+    axes other than these.
+    """
     specs = [(keystr(path), s) for path, s in tree_flatten_with_path(tree, is_leaf=_is_spec)[0] if s is not None]
     lines = [f"  {what}{path} is {s} of type {type(s).__name__}, " for path, s in specs if not isinstance(s, PartitionSpec)]
     if lines:
@@ -404,7 +426,9 @@ def _check_names(what, tree, names):
 
 
 def _check_sums(what, tree, mesh, names):
-    """Raises, with JAX's message, if a specification has unreduced or reduced axes and types do not track sums."""
+    """Raises, with JAX's message, if a specification has unreduced or reduced axes and types do not
+    track sums.
+    """
     for spec in tree_leaves(tree, is_leaf=_is_spec):
         if spec is None or not (spec.unreduced or spec.reduced):
             continue
@@ -421,7 +445,9 @@ def _check_sums(what, tree, mesh, names):
 
 
 def _check_types(mesh, names, operands, specs):
-    """Raises ValueError, with JAX's message, if the sharding in a type differs from the specification."""
+    """Raises ValueError, with JAX's message, if the sharding in a type differs from the
+    specification.
+    """
     typed_specs = [x.aval.sharding.spec for x in operands]
     if mesh.are_all_axes_explicit and len(names) == len(mesh.axis_names):
         ones = [a for a, n in mesh.shape.items() if n == 1] if remove_size_one_mesh_axis_from_type.value else []
@@ -447,7 +473,11 @@ def _check_types(mesh, names, operands, specs):
 
 
 def _as_joined(x, spec, names, typed):
-    """A result made to vary along the axes that partition it, as a term of the sums in its specification. `typed`: whether types track sums."""
+    """A result made to vary along the axes that partition it, as a term of the sums in its
+    specification.
+
+    `typed`: whether types track sums.
+    """
     apart = [a for a in names if _mentions(spec, a)]
     if not typed:
         return _core.varying(x, [*apart, *[a for a in names if a in spec.unreduced]])
@@ -471,7 +501,9 @@ def _as_joined(x, spec, names, typed):
 
 
 def _cut(x, spec, mesh, names):
-    """x with a leading axis for each mesh axis that partitions it, and for each axis along which it is a sum (where only the first member has the value), in the mesh's order."""
+    """x with a leading axis for each mesh axis that partitions it, and for each axis along which it
+    is a sum (where only the first member has the value), in the mesh's order.
+    """
     terms, sizes = [a for a in names if a in spec.unreduced], x.shape
     for a in reversed(terms):
         first = _core.bind("reshape", x, new_sizes=(1, *x.shape), dimensions=None, sharding=None)
@@ -489,7 +521,9 @@ def _cut(x, spec, mesh, names):
 
 
 def _join(x, spec, names, check_vma):
-    """The inverse of `_cut`: sums of terms, and of mesh axes that the specification leaves out, the first part."""
+    """The inverse of `_cut`: sums of terms, and of mesh axes that the specification leaves out, the
+    first part.
+    """
     kept = []
     for i in range(len(names)):
         if _mentions(spec, names[i]):
@@ -512,7 +546,9 @@ def _join(x, spec, names, check_vma):
 
 
 def _labels(specs, tree):
-    """For each leaf of the tree what its specification and it itself are called: `[0]`, `[0]['w']`."""
+    """For each leaf of the tree what its specification and it itself are called: `[0]`,
+    `[0]['w']`.
+    """
     paths, structure = tree_flatten_with_path(specs, is_leaf=_is_spec)
     of_specs = broadcast_prefix(structure.unflatten([keystr(p) for p, _ in paths]), tree)
     return [(label, keystr(p)) for label, (p, _) in zip(of_specs, tree_flatten_with_path(tree)[0], strict=True)]
@@ -538,7 +574,9 @@ def _listed(lines):
 
 
 def _check_ranks(f, side, labels, values, specs):
-    """Raises ValueError, with JAX's message, if a specification has more entries than its value has dimensions."""
+    """Raises ValueError, with JAX's message, if a specification has more entries than its value has
+    dimensions.
+    """
     base = "the passed args" if side == "in" else f"{name_of(f)}(*args)"
     long = [(label, path, x.aval, s) for (label, path), x, s in zip(labels, values, specs, strict=True) if s is not None and len(s) > x.ndim]
     if not long:
@@ -564,7 +602,9 @@ def _check_ranks(f, side, labels, values, specs):
 
 
 def _check_arguments(f, mesh, in_specs, args, arrays, specs):
-    """Raises ValueError, with JAX's message, if a dimension of an argument cannot be divided evenly."""
+    """Raises ValueError, with JAX's message, if a dimension of an argument cannot be divided
+    evenly.
+    """
     labels = _labels(in_specs, args)
     _check_ranks(f, "in", labels, arrays, specs)
     lines = []
@@ -591,7 +631,9 @@ def _check_arguments(f, mesh, in_specs, args, arrays, specs):
 
 
 def _check_replicated(f, mesh, names, outs):
-    """Raises ValueError, with JAX's message, if a result varies along an axis that is not in its specification. outs: (path, specification, its type's axes)."""
+    """Raises ValueError, with JAX's message, if a result varies along an axis that is not in its
+    specification. outs: (path, specification, its type's axes).
+    """
     shown = lambda axes: ",".join(str(a) for a in mesh.axis_names if a in axes)
     lines = []
     for path, spec, mat in outs:

@@ -1,11 +1,15 @@
 """Mutable references in backward passes, as `bwd` rules read and write them.
 
-In the backward pass, rules run in the reverse of the order in which their functions were called, so that the writes of later calls happen first. Each reference that a rule gets
-therefore has a companion, its `BackwardRef`, which passes through programs, loops and branches like the reference itself: it is an input and an output of each such call.
-Its value is not used; its cotangent, which passes through the same calls in reverse, is the content of the reference. The pullback starts this cotangent with the
-reference's value, and finally sets the reference to it.
+In the backward pass, rules run in the reverse of the order in which their functions were called, so
+that the writes of later calls happen first. Each reference that a rule gets therefore has a
+companion, its `BackwardRef`, which passes through programs, loops and branches like the reference
+itself: it is an input and an output of each such call.
+Its value is not used; its cotangent, which passes through the same calls in reverse, is the content
+of the reference. The pullback starts this cotangent with the reference's value, and finally sets
+the reference to it.
 
-Invariant: a `BackwardRef` made outside of a function that is differentiated is an input and an output of this function.
+Invariant: a `BackwardRef` made outside of a function that is differentiated is an input and an
+output of this function.
 
     grad(lambda x: stash(ref, jnp.sin(x)))(1.0)        # the rule of `stash` writes: ref[...] = cotangent
 """
@@ -19,7 +23,10 @@ from .refs import Ref, bound, passes, settle, values_of
 
 
 class BackwardUnknown(BaseException):
-    """A jitted function was not given the backward reference of its argument number `i`. Not an Exception: it has to pass the user's `except`."""
+    """A jitted function was not given the backward reference of its argument number `i`.
+
+    Not an Exception: it has to pass the user's `except`.
+    """
 
     def __init__(self, function, i):
         self.function, self.i = function, i
@@ -27,7 +34,9 @@ class BackwardUnknown(BaseException):
 
 
 class _Unbound(BaseException):
-    """A derivative used a backward reference from outside, which therefore must become one of its inputs."""
+    """A derivative used a backward reference from outside, which therefore must become one of its
+    inputs.
+    """
 
     def __init__(self, ref, taken):
         self.ref, self.taken = ref, taken
@@ -41,13 +50,18 @@ class _Pass:
 
 
 class BackwardRef(Ref):
-    """The counterpart of a reference in backward passes. Its type is that of a cotangent: each integer is represented by floats of 16 bits."""
+    """The counterpart of a reference in backward passes.
+
+    Its type is that of a cotangent: each integer is represented by floats of 16 bits.
+    """
 
     __slots__ = ("owner",)
 
     @classmethod
     def of(cls, owner, value):
-        """A new backward reference of `owner`, with a value of the program that `owner` belongs to."""
+        """A new backward reference of `owner`, with a value of the program that `owner` belongs
+        to.
+        """
         self = cls.__new__(cls)
         self.owner, self._value, self._aval = owner, value, _core.get_aval(value)
         self._home, self._kind, self._back, self._place = owner._home, None, None, None
@@ -114,7 +128,9 @@ def from_cotangent(ct, dtype):
 
 
 def linearized(flat, leaves):
-    """(outputs, the linear map, references): `_core.linearize` of a flat function, whose map has a further input and output for each of the references."""
+    """(outputs, the linear map, references): `_core.linearize` of a flat function, whose map has a
+    further input and output for each of the references.
+    """
     if not _flat.references.seen:
         return (*_core.linearize(flat, leaves), [])
     refs = []
@@ -140,7 +156,10 @@ def linearized(flat, leaves):
 
 
 def transposed(linear, cts, refs, wanted=None):
-    """The cotangents of the inputs, of those that are `wanted` where that is given. The backward pass updates the references."""
+    """The cotangents of the inputs, of those that are `wanted` where that is given.
+
+    The backward pass updates the references.
+    """
     if not refs:
         return linear.transpose(cts, wanted)
     wanted = None if wanted is None else [*wanted, *[True] * len(refs)]

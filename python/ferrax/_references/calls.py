@@ -1,6 +1,8 @@
-"""Jitted functions that use mutable references: the compiled function takes the values of the references and returns the new ones.
+"""Jitted functions that use mutable references: the compiled function takes the values of the
+references and returns the new ones.
 
-Invariant: a reference given as an argument is a parameter of the compiled function, so that later calls may give other references; a captured one is fixed.
+Invariant: a reference given as an argument is a parameter of the compiled function, so that later
+calls may give other references; a captured one is fixed.
 
     jit(lambda r: r.addupdate(1.0))(ref)
     jit(step).lower(ref).compile()(ref)
@@ -29,7 +31,11 @@ register_pytree_node(_Place, lambda p: ((), p.i), lambda i, _: _Place(i))
 
 
 class _Referring:
-    """A jitted function that uses references. The function that is compiled takes their values and returns the new ones. Stored with the function."""
+    """A jitted function that uses references.
+
+    The function that is compiled takes their values and returns the new ones. Stored with the
+    function.
+    """
 
     def __init__(self, fun, options):
         self.fun, self.closed, self.compiled, self.options = fun, [], {}, options
@@ -37,7 +43,9 @@ class _Referring:
         self.backward = []
 
     def taking(self, args, kwargs):
-        """(the function that takes values, the references that it takes, the arguments with places for those among them)."""
+        """(the function that takes values, the references that it takes, the arguments with places
+        for those among them).
+        """
         leaves, tree = tree_flatten((args, kwargs))
         given = [x for x in leaves if is_ref(x)]
         check_aliases("jit", self.fun, args, kwargs, self.closed)
@@ -103,7 +111,9 @@ class _Referring:
 
 
 def call_jitted(jitted, error, args, kwargs):
-    """Called by the extension (`_base.hooks`) when a jitted function failed with `error`: (result,) if references caused it, else None."""
+    """Called by the extension (`_base.hooks`) when a jitted function failed with `error`: (result,)
+    if references caused it, else None.
+    """
     if "_threads_refs" in jitted.__dict__:
         return None  # made by a `_Referring`, which records its captured values
     known = jitted.__dict__.get("_referring")
@@ -137,7 +147,8 @@ def _type(r):
 
 
 def stage_jitted(fun, options, what, error, args, kwargs):
-    """Called by the extension (`_base.hooks`) when `jit(fun).lower`, `.trace` or `.eval_shape` failed with `error`.
+    """Called by the extension (`_base.hooks`) when `jit(fun).lower`, `.trace` or `.eval_shape`
+    failed with `error`.
 
     Returns:
       the stage of a function that uses references; None if it uses none.
@@ -161,7 +172,9 @@ def stage_jitted(fun, options, what, error, args, kwargs):
 
 
 class _Stage:
-    """A stage of a jitted function that uses references: the compiled function takes their values and sets them."""
+    """A stage of a jitted function that uses references: the compiled function takes their values
+    and sets them.
+    """
 
     def __init__(self, known, stage):
         self._known, self._stage = known, stage

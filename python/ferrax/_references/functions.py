@@ -23,7 +23,8 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None)
     Args:
         init_val: an array or a number.
         memory_space: there is one kind of memory.
-        kind: "no_grad_no_remat" for a reference that stores values as constants: derivatives do not pass through it.
+        kind: "no_grad_no_remat" for a reference that stores values as constants: derivatives do not
+          pass through it.
 
     Returns:
         Reference.
@@ -50,7 +51,9 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None)
 
 
 def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
-    """A reference of a type, anything with a shape and a dtype. Its value is zeros until it is written.
+    """A reference of a type, anything with a shape and a dtype.
+
+    Its value is zeros until it is written.
 
     Args:
         ty: anything with a shape and a dtype.
@@ -147,10 +150,12 @@ def ref_addupdate(ref: Any, idx: Any, x: Any) -> None:
 
 
 def ds(start: int | Array | None, size: int | Array | None = None, stride: int | None = None) -> slice | Array:
-    """The index of `size` elements from `start`, each `stride` after the last: `ref[ds(i, 3)]`, `x[ds(i, 3)]`.
+    """The index of `size` elements from `start`, each `stride` after the last: `ref[ds(i, 3)]`,
+    `x[ds(i, 3)]`.
 
     Args:
-        start: int or integer scalar, which may be traced; if it is the only argument, it is `size` and the index starts at 0.
+        start: int or integer scalar, which may be traced; if it is the only argument, it is `size`
+          and the index starts at 0.
         size: int.
         stride: int; None: 1.
 

@@ -4,14 +4,19 @@
     ref[0] = 1.0                                # in place
     jit(lambda x: ref.addupdate(x))(2.0)        # by any code that has it in scope
 
-A reference is a name for a value; reads and writes happen in the order in which the code runs. The runtime has no references: a program that uses one takes its value as an
-input and returns the new value, and so does each loop and branch around the use. The input is donated, so that the update is in place.
+A reference is a name for a value; reads and writes happen in the order in which the code runs. The
+runtime has no references: a program that uses one takes its value as an input and returns the new
+value, and so does each loop and branch around the use. The input is donated, so that the update is
+in place.
 
-A program that writes to a captured reference is traced twice: in the first trace the access raises `Captured`, which passes through the user's code; the function that
-makes the program in which the reference is defined then traces again, with the value as an input. One that only reads has the value as a constant in its first call, whose
-trace is not kept; from the second call on the value is an input there too.
+A program that writes to a captured reference is traced twice: in the first trace the access raises
+`Captured`, which passes through the user's code; the function that makes the program in which the
+reference is defined then traces again, with the value as an input. One that only reads has the
+value as a constant in its first call, whose trace is not kept; from the second call on the value is
+an input there too.
 
-Invariant: a reference belongs to one program under construction (or to none, outside); its value is read and set only there.
+Invariant: a reference belongs to one program under construction (or to none, outside); its value is
+read and set only there.
 """
 
 from __future__ import annotations
@@ -51,7 +56,10 @@ seen = []
 
 
 class Captured(BaseException):
-    """A program under construction reached a reference from outside. Not an Exception: it has to pass the user's `except`."""
+    """A program under construction reached a reference from outside.
+
+    Not an Exception: it has to pass the user's `except`.
+    """
 
     def __init__(self, ref):
         self.ref, self.staging = ref, ref._staging
@@ -114,7 +122,9 @@ def passes():
 
 
 def _readable(home):
-    """Whether a reference of the program `home` (None: of none) may be a constant here: its program is under construction still, around this one."""
+    """Whether a reference of the program `home` (None: of none) may be a constant here: its program
+    is under construction still, around this one.
+    """
     return not _core.reading_forbidden() and (home is None or home in _core.traces())
 
 
@@ -131,7 +141,10 @@ watched: list[set[int]] = []
 
 
 class Ref(Shaped):
-    """A mutable reference to an array, made by `new_ref`. `ref[index]` reads, `ref[index] = value` writes; `ref[...]` is all of it."""
+    """A mutable reference to an array, made by `new_ref`.
+
+    `ref[index]` reads, `ref[index] = value` writes; `ref[...]` is all of it.
+    """
 
     __slots__ = ("__weakref__", "_aval", "_back", "_home", "_kind", "_made", "_place", "_staging", "_traces", "_value")
 
@@ -191,7 +204,9 @@ class Ref(Shaped):
         return self._value
 
     def _read(self) -> Any:
-        """Its value, to be read alone: in a program around which it was made, a constant of that program, which is not kept for later calls."""
+        """Its value, to be read alone: in a program around which it was made, a constant of that
+        program, which is not kept for later calls.
+        """
         if self._value is None or self._staging is ANYWHERE or self._staging == _core.staging() or not _readable(self._staging):
             return self._here()
         _core.note_read(self._staging)
@@ -216,7 +231,9 @@ class Ref(Shaped):
         self._take(after, what)
 
     def _take(self, after, what="set", strip=False):
-        """Sets the value, unless it belongs to a derivative or a `vmap` that the reference does not; of a derivative's, with `strip`, the value alone."""
+        """Sets the value, unless it belongs to a derivative or a `vmap` that the reference does
+        not; of a derivative's, with `strip`, the value alone.
+        """
         if after is self._value:
             return
         if after.aval.weak_type != self._aval.weak_type:  # the type of a reference does not change
@@ -289,7 +306,9 @@ class _Part(Shaped):
         return f"{self._ref!r}.at" + "".join(f"[{i}]" for i in self._indices)
 
     def _split(self, idx):
-        """The index into the whole reference that starts a selection, and the indices into that part."""
+        """The index into the whole reference that starts a selection, and the indices into that
+        part.
+        """
         indices = (*self._indices, idx)
         return indices[0], [i for i in indices[1:] if not _is_all(i)]
 
@@ -389,7 +408,10 @@ def _abstract(shape, dtype, idx):
 
 
 def _written(what, x, idx, value):
-    """x with a value set or added at an index. Outside of programs the array is donated, so that the write is in place."""
+    """x with a value set or added at an index.
+
+    Outside of programs the array is donated, so that the write is in place.
+    """
     entries = idx if isinstance(idx, tuple) else (idx,)
     if not _core.at_root() or any(isinstance(v, _core.Tracer) for v in (x, value, *entries)):
         return getattr(x.at[idx], what)(value)
@@ -432,7 +454,9 @@ def _writer(what, fixed, is_tuple):
 
 
 def without_refs(fun, args, kwargs):
-    """`fun` as a function of the leaves that are not references, and these arguments. The references are captured.
+    """`fun` as a function of the leaves that are not references, and these arguments.
+
+    The references are captured.
 
     Structures are unchanged: a reference is replaced by None.
     """
@@ -462,7 +486,8 @@ def bound(refs, values):
 
 
 def handing_on(plain, threaded, given=()):
-    """Returns `plain()`; if that uses references of the enclosing program, `threaded(refs)`, which passes their values through and sets the new ones.
+    """Returns `plain()`; if that uses references of the enclosing program, `threaded(refs)`, which
+    passes their values through and sets the new ones.
 
     given: references that are known to be used.
     """
@@ -477,7 +502,9 @@ def handing_on(plain, threaded, given=()):
 
 
 def forgetting_writes(make):
-    """`make()`, a program or its types, with the current values of outer references; writes are discarded."""
+    """`make()`, a program or its types, with the current values of outer references; writes are
+    discarded.
+    """
 
     def constant(refs):
         values = values_of(refs)
@@ -495,7 +522,10 @@ def values_of(refs):
 
 
 def settle(refs, values, strip=False):
-    """Sets references to their values after a program. With `strip`, derivatives under construction do not pass through."""
+    """Sets references to their values after a program.
+
+    With `strip`, derivatives under construction do not pass through.
+    """
     for r, v in zip(refs, values, strict=True):
         r._take(v, strip=strip)
 
@@ -506,7 +536,9 @@ def is_ref(x):
 
 
 def cannot_return(fun, what, ref, argument=None, at=""):
-    """Why a function must not return a reference; `argument` makes the name of the argument that it is."""
+    """Why a function must not return a reference; `argument` makes the name of the argument that it
+    is.
+    """
     text = f"function {describe(fun)} traced for {what} returned a mutable array reference of type {ref._type()}{at}, but mutable array references cannot be returned."
     if argument:
         return text + f"\n\nThe returned mutable array was passed in as the argument {argument()}."
@@ -522,7 +554,9 @@ def _closed_over(fun):
 
 
 def check_aliases(what, fun, args, kwargs, closed=()):
-    """Raises ValueError where a reference is given twice to a function, or is in its reach already: in `closed`, or among the variables it closes over."""
+    """Raises ValueError where a reference is given twice to a function, or is in its reach already:
+    in `closed`, or among the variables it closes over.
+    """
     closed = [*closed, *_closed_over(fun)]
     leaves = tree_flatten((args, kwargs))[0]
     seen_at = {}

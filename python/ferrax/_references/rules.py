@@ -1,8 +1,11 @@
-"""Functions with user-defined rules (`custom_jvp`, `custom_vjp`, `custom_vmap`) that take or capture mutable references.
+"""Functions with user-defined rules (`custom_jvp`, `custom_vjp`, `custom_vmap`) that take or
+capture mutable references.
 
-Such a call is compiled as a function of values that returns the new values. Its rule is the user's, called with references that hold these values.
+Such a call is compiled as a function of values that returns the new values. Its rule is the user's,
+called with references that hold these values.
 
-Invariant: the user's function and rules get the references of the call themselves, never replacements.
+Invariant: the user's function and rules get the references of the call themselves, never
+replacements.
 
     @custom_vjp
     def stash(ref, x): return x
@@ -62,7 +65,10 @@ def _changed(before, after):
 
 
 def _written(changed, refs, values):
-    """The references that were written to, and their values. References that were only read keep theirs, under every derivative."""
+    """The references that were written to, and their values.
+
+    References that were only read keep theirs, under every derivative.
+    """
     pairs = [(r, v) for r, v, c in zip(refs, values, changed, strict=True) if c]
     return [r for r, _ in pairs], [v for _, v in pairs]
 
@@ -113,7 +119,9 @@ register_pytree_node(_Reference, lambda r: ((), r.i), lambda i, _: _Reference(i)
 
 
 def call_custom_vjp(custom, static, merge, dyn, refs, symbolic_zero):
-    """The call of a `custom_vjp` function with references in its reach. symbolic_zero: the class of zeros that were never made."""
+    """The call of a `custom_vjp` function with references in its reach. symbolic_zero: the class of
+    zeros that were never made.
+    """
     parts, backs = _Refs(refs, dyn), [backward_of(r) for r in refs]
     is_zero = lambda x: isinstance(x, symbolic_zero)
     made = lambda x: x.instantiate() if is_zero(x) else x
@@ -171,7 +179,10 @@ def call_custom_vjp(custom, static, merge, dyn, refs, symbolic_zero):
 
 
 def _spread(grads, parts):
-    """The result of a `bwd` rule, one entry per leaf of the arguments. None is a zero, for a leaf or a subtree."""
+    """The result of a `bwd` rule, one entry per leaf of the arguments.
+
+    None is a zero, for a leaf or a subtree.
+    """
     args = parts.tree.unflatten([object() for _ in parts.leaves])
     grads = tuple(grads) if isinstance(grads, list) else grads
     try:

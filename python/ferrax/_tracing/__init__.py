@@ -1,1 +1,3 @@
-"""Traces of functions into programs: `jit`, `make_jaxpr`, leaks, pickles of transformed functions."""
+"""Traces of functions into programs: `jit`, `make_jaxpr`, leaks, pickles of transformed
+functions.
+"""

@@ -1,9 +1,10 @@
 """A cache of traced programs, so that control flow called from plain Python traces a function once.
 
-Invariants: a cache entry does not keep its function alive, and is removed with it. An entry is used only for the same function with the same
-closure, defaults and globals, also those of functions of the same module that it calls. Where the cache cannot compare these, because they
-can change without notice, the function is traced again. A variable that the function itself assigns, such as a count of its calls, is not
-compared.
+Invariants: a cache entry does not keep its function alive, and is removed with it. An entry is used
+only for the same function with the same closure, defaults and globals, also those of functions of
+the same module that it calls. Where the cache cannot compare these, because they can change without
+notice, the function is traced again. A variable that the function itself assigns, such as a count
+of its calls, is not compared.
 
     for _ in range(3): lax.fori_loop(0, 10, step, x)      # `step` is traced once
 """
@@ -45,7 +46,10 @@ class _CannotTell(Exception):
 
 
 def _reach(fun):
-    """The objects that the function reads besides its arguments. Raises _CannotTell if one can change unnoticed."""
+    """The objects that the function reads besides its arguments.
+
+    Raises _CannotTell if one can change unnoticed.
+    """
     seen, out, functions = set(), [], [fun]
     while functions:
         f = functions.pop()
@@ -71,7 +75,9 @@ def _reach(fun):
 
 @functools.lru_cache(maxsize=1024)
 def _names(code):
-    """(the names that may be globals which code reads, those from around it that it assigns), functions inside included."""
+    """(the names that may be globals which code reads, those from around it that it assigns),
+    functions inside included.
+    """
     names, assigned, codes = set(), set(), [code]
     while codes:
         code = codes.pop()
@@ -113,10 +119,11 @@ def _same(held, reach):
 
 
 def traced(fun, what, flat_fun, avals, paths, in_tree, static):
-    """(program, output tree) of `fun` as the function of leaves `flat_fun`, for arguments of these types and structure.
+    """(program, output tree) of `fun` as the function of leaves `flat_fun`, for arguments of these
+    types and structure.
 
-    what: the name of the transformation, for errors. paths: makes the names of the leaves for errors. static: the values of the arguments that
-    are not leaves, by position or name.
+    what: the name of the transformation, for errors. paths: makes the names of the leaves for
+    errors. static: the values of the arguments that are not leaves, by position or name.
     """
 
     def make():
@@ -139,14 +146,16 @@ def traced(fun, what, flat_fun, avals, paths, in_tree, static):
 def settled(fun, program, consts):
     """Whether a program of `fun` that captured these values may be kept with it.
 
-    Tracers end with their transformation. A stored program must be freed with its function, so it must not refer to the function: rules and
-    callbacks of the program may do so through their closures.
+    Tracers end with their transformation. A stored program must be freed with its function, so it
+    must not refer to the function: rules and callbacks of the program may do so through their
+    closures.
     """
     return not any(isinstance(c, _core.Tracer) for c in consts) and not _leads_to(_core.held_objects(program), fun)
 
 
 def _leads_to(objects, fun):
-    """Whether any of the objects refers to `fun`, directly or through others; True if there are too many objects to search.
+    """Whether any of the objects refers to `fun`, directly or through others; True if there are too
+    many objects to search.
 
     Modules and types are not followed: they keep their objects alive anyway.
     """
@@ -167,7 +176,10 @@ def _leads_to(objects, fun):
 
 
 def remembered(fun, key, make):
-    """`make()`, or its earlier result for this function and key. `make` returns (result, whether it may be stored)."""
+    """`make()`, or its earlier result for this function and key.
+
+    `make` returns (result, whether it may be stored).
+    """
     fun = plain(fun)
     # Cached traces may keep arrays that the function closes over, also tracers of a surrounding
     # trace. This is not a leak in the user's code.

@@ -93,28 +93,36 @@ def jit(
     inline: bool = False,
     compiler_options: Any = None,
 ) -> Callable[..., Any]:
-    """Compiles a function: it is traced once per signature (shapes, dtypes, structure, static values), and then run without Python.
+    """Compiles a function: it is traced once per signature (shapes, dtypes, structure, static
+    values), and then run without Python.
 
     Args:
-      fun: a pure function of arrays, scalars and pytrees of them. Without it, `jit(**options)` is a decorator.
-      static_argnums, static_argnames: arguments that are compile-time constants: hashable, compared by `==`; each new value traces again.
-        If only one of the two is given, the other is inferred from the signature.
-      donate_argnums, donate_argnames: arguments whose arrays may be overwritten. An array whose memory a result can reuse counts as deleted after the
-        call.
-      in_shardings, out_shardings: shardings of the arguments and results: a `Sharding`, a `PartitionSpec` in the mesh in use, or a pytree
-        prefix of them. None means unspecified. `in_shardings` is a prefix of the tuple of non-static arguments. All must name the same devices.
+      fun: a pure function of arrays, scalars and pytrees of them. Without it, `jit(**options)` is a
+        decorator.
+      static_argnums, static_argnames: arguments that are compile-time constants: hashable, compared
+        by `==`; each new value traces again. If only one of the two is given, the other is inferred
+        from the signature.
+      donate_argnums, donate_argnames: arguments whose arrays may be overwritten. An array whose
+        memory a result can reuse counts as deleted after the call.
+      in_shardings, out_shardings: shardings of the arguments and results: a `Sharding`, a
+        `PartitionSpec` in the mesh in use, or a pytree prefix of them. None means unspecified.
+        `in_shardings` is a prefix of the tuple of non-static arguments. All must name the same
+        devices.
       keep_unused: keep arguments that the function does not use as inputs of the program.
       device, backend: where to run, regardless of where the arguments are.
       inline: when traced inside another function, put the equations in place of a call.
-      compiler_options: the runtime has none. Options whose name begins with `xla_` are ignored with a warning.
+      compiler_options: the runtime has none. Options whose name begins with `xla_` are ignored with
+        a warning.
 
     Returns:
       the compiled function. It has methods `lower`, `trace`, `eval_shape` and `clear_cache`.
 
     Raises:
       TypeError: an argument is not of an array type, or a result is not.
-      ValueError: a static argument is not hashable, or the numbers and names of arguments do not fit the signature.
-      ferrax.errors.ConcretizationTypeError (or a related error): the function needs the value of a traced argument.
+      ValueError: a static argument is not hashable, or the numbers and names of arguments do not
+        fit the signature.
+      ferrax.errors.ConcretizationTypeError (or a related error): the function needs the value of a
+        traced argument.
 
     >>> @jit(static_argnames="n")
     ... def power(x, n): return x ** n
@@ -182,7 +190,9 @@ _over_meshes = weakref.WeakKeyDictionary()
 
 
 def given_shardings(jitted):
-    """(in_shardings, out_shardings) that a jitted function was given, where they are over a mesh; else (None, None)."""
+    """(in_shardings, out_shardings) that a jitted function was given, where they are over a mesh;
+    else (None, None).
+    """
     return _over_meshes.get(jitted, (None, None))
 
 
@@ -218,7 +228,9 @@ def _device_of_shardings(in_shardings, out_shardings):
 
 
 def _with_prefixes(fun, in_shardings, out_shardings, static):
-    """`fun` with a check, at tracing, that the shardings are prefixes of its arguments and its result, and that layouts have their ranks."""
+    """`fun` with a check, at tracing, that the shardings are prefixes of its arguments and its
+    result, and that layouts have their ranks.
+    """
 
     @restorable(_with_prefixes, fun, in_shardings, out_shardings, static)
     @functools.wraps(fun, updated=())
@@ -240,7 +252,8 @@ def _dynamic_leaves(static, args):
 
 
 def _input_leaves(in_shardings, static, args, kwargs):
-    """The sharding that `in_shardings` gives for each leaf of the non-static arguments; None where it gives none.
+    """The sharding that `in_shardings` gives for each leaf of the non-static arguments; None where
+    it gives none.
 
     Raises:
       ValueError: it is not a prefix of them, or there are keyword arguments.
@@ -268,7 +281,8 @@ def _input_leaves(in_shardings, static, args, kwargs):
 
 
 def input_places(in_shardings, static, args, kwargs):
-    """A sharding or None for each leaf of the arguments of a jitted function that are not static, or None for all of them.
+    """A sharding or None for each leaf of the arguments of a jitted function that are not static,
+    or None for all of them.
 
     Raises:
       ValueError: `in_shardings` is not a prefix of the arguments, or does not fit one.
@@ -293,7 +307,9 @@ def output_places(out_shardings, out):
 
 
 def _resolved(places, leaves, name, what):
-    """The given shardings, with each `PartitionSpec` resolved in the mesh in use; each is checked against its leaf."""
+    """The given shardings, with each `PartitionSpec` resolved in the mesh in use; each is checked
+    against its leaf.
+    """
     out = []
     for place, leaf in zip(places, leaves, strict=True):
         place = without_layout(place, leaf.shape, what)
@@ -326,7 +342,8 @@ def check_compiler_options(options):
     """Refuses options that no compiler has; those of another compiler are warned of, once each.
 
     Raises:
-      ferrax.errors.JaxRuntimeError: the option does not exist, or is true or false and was given something else.
+      ferrax.errors.JaxRuntimeError: the option does not exist, or is true or false and was given
+        something else.
     """
     for name, value in dict(options).items():
         if name not in _EFFORTS and not str(name).startswith("xla_"):
@@ -337,7 +354,9 @@ def check_compiler_options(options):
 
 
 def _reduce_jit(f):
-    """Pickles and copies a jitted function: by its name if it has one, else by the arguments of `jit`."""
+    """Pickles and copies a jitted function: by its name if it has one, else by the arguments of
+    `jit`.
+    """
     if name := public_name(f):
         return name
     return _jit_again, (f.__wrapped__, f._options())

@@ -1,6 +1,7 @@
 """Who holds a tracer that outlived its trace: the lines that a leak's error adds.
 
-Invariant: looking for holders changes nothing and never fails; an object without a name is shown as its type and number.
+Invariant: looking for holders changes nothing and never fails; an object without a name is shown as
+its type and number.
 
     <BatchTracer 140> is referred to by <function 150> (f) closed-over variable x
     <function 150> is referred to by <list 160>[0]
@@ -17,7 +18,9 @@ _DEPTH = 10  # of a chain
 
 
 def holders(tracer) -> str | None:
-    """Lines, each an object and what refers to it, from the tracer on; the tracer's name in them is `<tracer>`."""
+    """Lines, each an object and what refers to it, from the tracer on; the tracer's name in them is
+    `<tracer>`.
+    """
     number = _core.tracer_number(tracer)
     objects = gc.get_objects()
     # Objects that are made from here on are not the user's.

@@ -1,6 +1,7 @@
 """The results of transforms: functions that are pickled as a transform and its function.
 
-Invariant: such a function is called, bound as a method, printed and inspected like the function that it wraps; a copy is the object itself.
+Invariant: such a function is called, bound as a method, printed and inspected like the function
+that it wraps; a copy is the object itself.
 
     pickle.loads(pickle.dumps(jax.grad(f)))(2.0)        # f is found by its name, and differentiated again
 """
@@ -54,12 +55,16 @@ def _again(transform, args, options):
 
 
 def restorable(transform, *args, **options):
-    """Decorates the function that `transform(*args, **options)` returns, so that it can be pickled."""
+    """Decorates the function that `transform(*args, **options)` returns, so that it can be
+    pickled.
+    """
     return lambda call: Transformed(call, (transform, args, options))
 
 
 def public_name(f):
-    """The name under which an object is found in its module, such as a decorated function's; None if there is none."""
+    """The name under which an object is found in its module, such as a decorated function's; None
+    if there is none.
+    """
     module, inner = sys.modules.get(getattr(f, "__module__", None)), getattr(f, "__wrapped__", None)
     for name in (getattr(f, "__qualname__", None), getattr(inner, "__qualname__", None)):
         if isinstance(name, str) and "<" not in name:

@@ -50,7 +50,8 @@ class ShapeDtypeStruct(Shaped):
     Args:
       shape: a sequence of ints.
       dtype: a dtype or a value that numpy converts to one.
-      sharding: the array's sharding, or a `PartitionSpec` over the mesh that is in use when the attribute is read, or a `Format`.
+      sharding: the array's sharding, or a `PartitionSpec` over the mesh that is in use when the
+        attribute is read, or a `Format`.
       weak_type: whether the dtype yields to the other operand's in promotion.
       manual_axis_type: what a type in a `shard_map` says of the axes of its mesh.
     """
@@ -89,7 +90,9 @@ class ShapeDtypeStruct(Shaped):
 
     @classmethod
     def like(cls, x: Any) -> ShapeDtypeStruct:
-        """The struct of an array, a scalar or another struct; a sharding that the user chose is kept, of a traced array that along explicit axes."""
+        """The struct of an array, a scalar or another struct; a sharding that the user chose is
+        kept, of a traced array that along explicit axes.
+        """
         if isinstance(x, ShapeDtypeStruct):
             return x
         aval = _get_aval(x)
@@ -179,7 +182,9 @@ def _avals(fun, args, kwargs, leaves):
 
 
 def _program_html(self):
-    """The representation in notebooks: equations that can be folded, each with its line of source."""
+    """The representation in notebooks: equations that can be folded, each with its line of
+    source.
+    """
     from .._base.html import program
 
     return program(self)
@@ -219,7 +224,8 @@ def make_jaxpr(
         return_shape: also return the output as a pytree of `ShapeDtypeStruct`.
 
     Returns:
-        a function of `fun`'s arguments (or `ShapeDtypeStruct`s like them) that returns a closed program, printed in JAX's notation.
+        a function of `fun`'s arguments (or `ShapeDtypeStruct`s like them) that returns a closed
+        program, printed in JAX's notation.
 
     >>> make_jaxpr(lambda x: x * 2)(3.0)
     { lambda ; a:f32[]. let b:f32[] = mul a 2.0:f32[] in (b,) }
@@ -246,7 +252,9 @@ def make_jaxpr(
 
 
 def _with_own_refs(fun, args, kwargs):
-    """A function that creates new references in place of those among the arguments, and the arguments with the references' values in their place."""
+    """A function that creates new references in place of those among the arguments, and the
+    arguments with the references' values in their place.
+    """
     references = _flat.references
     if not references.seen:
         return fun, args, kwargs
@@ -366,7 +374,8 @@ def typeof(x: Any) -> ShapedArray:
 class named_scope(contextlib.ContextDecorator):
     """Context manager and decorator: equations traced inside carry `name` in their name stack.
 
-    They show it in `jaxpr.pretty_print(name_stack=True)`, in `eqn.source_info.name_stack` and in `lowered.as_text(debug_info=True)`.
+    They show it in `jaxpr.pretty_print(name_stack=True)`, in `eqn.source_info.name_stack` and in
+    `lowered.as_text(debug_info=True)`.
 
     Raises:
       TypeError: the name is not a string.
@@ -411,7 +420,8 @@ def named_call(fun: _F, *, name: str | None = None) -> _F:
 
 @contextlib.contextmanager
 def ensure_compile_time_eval() -> AbstractContextManager[None]:
-    """Context manager and decorator: operations on concrete values inside are run at once, even while a function is being traced.
+    """Context manager and decorator: operations on concrete values inside are run at once, even
+    while a function is being traced.
 
     Returns:
         Context manager, also a decorator.

@@ -1,9 +1,11 @@
-"""User-defined types that `vmap` maps over: how a value is split into its elements, and assembled from them.
+"""User-defined types that `vmap` maps over: how a value is split into its elements, and assembled
+from them.
 
     register_vmappable(Named, Name, int, to_elt, from_elt, None)
     vmap(f, in_axes=Name("i", 0), out_axes=Name("i", 0), axis_size=3)(named)
 
-Invariant: handlers get values and elements, and treat arrays by the function that they are given, which is called twice: to collect the arrays to map, and to return the mapped ones.
+Invariant: handlers get values and elements, and treat arrays by the function that they are given,
+which is called twice: to collect the arrays to map, and to return the mapped ones.
 """
 
 from __future__ import annotations
@@ -21,11 +23,15 @@ vmappables, spec_types = {}, set()
 
 
 class carried:
-    """Values that consist of arrays and have tangents of another type, such as those of `experimental.hijax`.
+    """Values that consist of arrays and have tangents of another type, such as those of
+    `experimental.hijax`.
 
-    types: their classes, and the function that gives the type of a value. differentiated(args, fun): (arguments, function) as those of the arrays that
-    carry tangents, and what makes cotangents of those the cotangents of the values; None if there is no such value among the arguments.
-    specs: the classes of what says, in the place of an axis, how a value is mapped. mapped: `vmap` where there is one.
+    types: their classes, and the function that gives the type of a value. differentiated(args,
+    fun): (arguments, function) as those of the arrays that carry tangents, and what makes
+    cotangents of those the cotangents of the values; None if there is no such value among the
+    arguments.
+    specs: the classes of what says, in the place of an axis, how a value is mapped. mapped: `vmap`
+    where there is one.
     """
 
     # A class: transformed functions that read it stay functions whose traces may be kept (`_tracing.cached_traces`).
@@ -45,8 +51,10 @@ def register_vmappable(data_type: type, spec_type: type, axis_size_type: type, t
         data_type: the type.
         spec_type: the type of the values that represent it in `in_axes` and `out_axes`.
         axis_size_type: the type of the size of its axis.
-        to_elt: `to_elt(cont, get_idx, value, spec)`, which returns the element; `cont(array, axis)` is the element of an array, or of another value.
-        from_elt: `from_elt(cont, axis_size, element, spec)`, which returns the value; `cont(axis_size, element, axis)` is the array of an array's element.
+        to_elt: `to_elt(cont, get_idx, value, spec)`, which returns the element; `cont(array, axis)`
+          is the element of an array, or of another value.
+        from_elt: `from_elt(cont, axis_size, element, spec)`, which returns the value;
+          `cont(axis_size, element, axis)` is the array of an array's element.
         make_iota: `make_iota(axis_size)`, which returns the indices of the batch; None for 0, 1, ..
 
     Returns:
@@ -102,7 +110,9 @@ def _value(together, size, x, spec):
 
 
 def vmap_over(fun, args, kwargs, in_axes, out_axes, axis_name, axis_size, mapped_size):
-    """`vmap` where an argument or a specification is of such a type. mapped_size: finds the size among arrays and their axes."""
+    """`vmap` where an argument or a specification is of such a type. mapped_size: finds the size
+    among arrays and their axes.
+    """
     leaves, in_tree = tree_flatten((args, kwargs), is_leaf=is_vmappable)
     in_place = tree_flatten(args, is_leaf=is_vmappable)[1].unflatten(range(len(tree_flatten(args, is_leaf=is_vmappable)[0])))
     dims = spread_prefix(in_axes, in_place, "vmap in_axes")

@@ -40,13 +40,15 @@ def checkpoint(
     static_argnames: str | Iterable[str] = (),
     concrete: Any = None,
 ) -> Callable[_P, _R]:
-    """`fun` with rematerialisation: reverse mode stores only its inputs and recomputes intermediate values.
+    """`fun` with rematerialisation: reverse mode stores only its inputs and recomputes intermediate
+    values.
 
     Args:
         fun: the function.
-        prevent_cse: keep the recomputation from being merged with the forward pass: a bool, or a tree prefix of bools for the arguments. May be off under
-            `scan`.
-        policy: `policy(primitive, *avals, **params)` returns whether an intermediate result is stored; see `checkpoint_policies`.
+        prevent_cse: keep the recomputation from being merged with the forward pass: a bool, or a
+            tree prefix of bools for the arguments. May be off under `scan`.
+        policy: `policy(primitive, *avals, **params)` returns whether an intermediate result is
+          stored; see `checkpoint_policies`.
         static_argnums, static_argnames: arguments that stay Python values.
         concrete: removed from JAX; must be None.
 
@@ -54,7 +56,8 @@ def checkpoint(
         Function like fun.
 
     Raises:
-        ferrax.errors.TracerBoolConversionError: `fun` branches on the value of an argument that is not static.
+        ferrax.errors.TracerBoolConversionError: `fun` branches on the value of an argument that is
+          not static.
 
     >>> jax.grad(jax.checkpoint(lambda x: jnp.sin(jnp.sin(x))))(0.0)
     Array(1., dtype=float32, weak_type=True)
@@ -115,7 +118,10 @@ def checkpoint(
 
 
 def _prevents(prevent_cse, args):
-    """Whether it is set for any argument. `prevent_cse`: a bool, or a tree prefix of bools for the arguments."""
+    """Whether it is set for any argument.
+
+    `prevent_cse`: a bool, or a tree prefix of bools for the arguments.
+    """
     return prevent_cse if isinstance(prevent_cse, bool) else any(broadcast_prefix(prevent_cse, args, name="prevent_cse"))
 
 

@@ -1,6 +1,8 @@
-"""The common parts of `custom_jvp`, `custom_vjp` and `custom_vmap` functions: arguments by position, static arguments, names.
+"""The common parts of `custom_jvp`, `custom_vjp` and `custom_vmap` functions: arguments by
+position, static arguments, names.
 
-Invariant: a call reaches the rules with all arguments by position, whether they were given by keyword or by default.
+Invariant: a call reaches the rules with all arguments by position, whether they were given by
+keyword or by default.
 """
 
 from __future__ import annotations
@@ -48,9 +50,11 @@ def without_gradient(x):
 
 
 def split_traced(static):
-    """(the traced values among the leaves of static arguments, a function that puts others in their places).
+    """(the traced values among the leaves of static arguments, a function that puts others in their
+    places).
 
-    A rule runs when the call is differentiated, which may be after the trace that they belong to has ended: they are operands of the call.
+    A rule runs when the call is differentiated, which may be after the trace that they belong to
+    has ended: they are operands of the call.
     """
     leaves, tree = tree_flatten(static)
     where = [i for i, x in enumerate(leaves) if isinstance(x, _core.Tracer)]
@@ -73,12 +77,16 @@ def split_traced(static):
 
 
 def _keeps_integers(x):
-    """Whether a node's integers say where its values are, as the indices of a sparse matrix: its tangents and cotangents have the same."""
+    """Whether a node's integers say where its values are, as the indices of a sparse matrix: its
+    tangents and cotangents have the same.
+    """
     return getattr(type(x), "_INTEGERS_ARE_PLACES", False)
 
 
 def with_places(tree, changes):
-    """Tangents or cotangents of a pytree, with the indices of its sparse matrices where otherwise there would be nothing (float0)."""
+    """Tangents or cotangents of a pytree, with the indices of its sparse matrices where otherwise
+    there would be nothing (float0).
+    """
     own = lambda x, t: x if getattr(t, "dtype", None) == float0 else t
     return tree_map(lambda x, t: tree_map(own, x, t) if _keeps_integers(x) else t, tree, changes, is_leaf=_keeps_integers)
 
@@ -94,7 +102,9 @@ def places(tree):
 
 
 def named(fun, name):
-    """A bound method as a function of another name: programs print the names of the user's rules."""
+    """A bound method as a function of another name: programs print the names of the user's
+    rules.
+    """
 
     def call(*args, **kwargs):
         return fun(*args, **kwargs)
@@ -104,7 +114,9 @@ def named(fun, name):
 
 
 class CustomFunction:
-    """A function with a rule: callable, usable as a method, with the function's own name and docstring."""
+    """A function with a rule: callable, usable as a method, with the function's own name and
+    docstring.
+    """
 
     def __init__(self, fun, nondiff_argnums=(), nondiff_argnames=()):
         if hasattr(fun, "__name__"):
@@ -172,7 +184,9 @@ class CustomFunction:
 
 
 class RuledFunction(FlatFun):
-    """The function with the rule, over leaves; has the types of its outputs, and which of them are arguments unchanged, once it has run."""
+    """The function with the rule, over leaves; has the types of its outputs, and which of them are
+    arguments unchanged, once it has run.
+    """
 
     __slots__ = ("forwards", "out_avals")
 
@@ -183,7 +197,10 @@ class RuledFunction(FlatFun):
         return outs
 
     def passed(self, leaves, outs):
-        """The outputs. A Python number that was passed on unchanged is one again where nothing is traced."""
+        """The outputs.
+
+        A Python number that was passed on unchanged is one again where nothing is traced.
+        """
         if not _core.at_root() or getattr(self, "forwards", None) is None:
             return outs
         is_number = lambda i: i is not None and type(leaves[i]) in (bool, int, float, complex)

@@ -1,4 +1,5 @@
-"""Forward mode of a function with a reverse-mode rule, inside that rule: the transpose of the `bwd` rule, which is linear in the cotangents.
+"""Forward mode of a function with a reverse-mode rule, inside that rule: the transpose of the `bwd`
+rule, which is linear in the cotangents.
 
 Invariant: the derivative is the one that the user's rule defines, not that of the function's body.
 

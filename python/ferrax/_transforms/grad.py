@@ -1,7 +1,7 @@
 """Derivatives of Python functions over pytrees: `grad`, `jvp`, and Jacobians in both modes.
 
-Invariant: each is `_core.jvp`, `_core.linearize` or `_core.vmap` of a flat function. Values are known to the function, so that
-`if x > 0` works under every derivative.
+Invariant: each is `_core.jvp`, `_core.linearize` or `_core.vmap` of a flat function. Values are
+known to the function, so that `if x > 0` works under every derivative.
 
     grad(lambda p: (p["w"] ** 2).sum())({"w": jnp.ones(3)})          # {'w': [2., 2., 2.]}
 """
@@ -162,19 +162,24 @@ def grad(
     """The function that computes the gradient of a scalar function.
 
     Args:
-        fun: a function with scalar floating-point output, of arguments that are arrays, scalars or pytrees of them.
-        argnums: which positional arguments to differentiate with respect to: an int, or a sequence of them.
-        has_aux: `fun` returns a pair (out, aux), where aux is any pytree, returned beside the gradient.
+        fun: a function with scalar floating-point output, of arguments that are arrays, scalars or
+          pytrees of them.
+        argnums: which positional arguments to differentiate with respect to: an int, or a sequence
+          of them.
+        has_aux: `fun` returns a pair (out, aux), where aux is any pytree, returned beside the
+          gradient.
         holomorphic: `fun` is complex-differentiable; inputs and output must be complex.
         allow_int: accept integer and boolean inputs; their gradients have dtype float0.
         reduce_axes: not supported; must be empty.
 
     Returns:
-        a function of `fun`'s arguments. It returns a pytree like the argument (a tuple of them if `argnums` is a sequence), of the same shapes and dtypes;
-        with `has_aux`, a pair (gradient, aux).
+        a function of `fun`'s arguments. It returns a pytree like the argument (a tuple of them if
+        `argnums` is a sequence), of the same shapes and dtypes; with `has_aux`, a pair (gradient,
+        aux).
 
     Raises:
-        TypeError: an input is not floating point, the output not a real scalar, or too few arguments are given.
+        TypeError: an input is not floating point, the output not a real scalar, or too few
+          arguments are given.
 
     >>> grad(jnp.sin)(0.2)
     Array(0.9800666, dtype=float32, weak_type=True)
@@ -213,7 +218,8 @@ def value_and_grad(
         fun, argnums, has_aux, holomorphic, allow_int, reduce_axes: as for `grad`.
 
     Returns:
-        a function of `fun`'s arguments that returns (value, gradient); with `has_aux`, ((value, aux), gradient).
+        a function of `fun`'s arguments that returns (value, gradient); with `has_aux`, ((value,
+        aux), gradient).
 
     >>> jax.value_and_grad(lambda x: x**2)(3.0)
     (Array(9., dtype=float32, weak_type=True), Array(6., dtype=float32, weak_type=True))
@@ -324,12 +330,14 @@ def jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]
 
 @api_boundary
 def jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> tuple[Any, ...]:
-    """The value of a function and its directional derivative (Jacobian-vector product), in one pass.
+    """The value of a function and its directional derivative (Jacobian-vector product), in one
+    pass.
 
     Args:
       fun: a function of arrays, scalars or pytrees of them.
       primals: a tuple or list of its arguments.
-      tangents: a tuple or list of the same structure, shapes and dtypes; float0 for integer and boolean arguments.
+      tangents: a tuple or list of the same structure, shapes and dtypes; float0 for integer and
+        boolean arguments.
       has_aux: `fun` returns a pair (out, aux).
 
     Returns:
@@ -391,13 +399,15 @@ def fwd_and_bwd(
 
     Args:
         fun: function.
-        argnums: which positional arguments to differentiate with respect to: an int, or a sequence of them.
+        argnums: which positional arguments to differentiate with respect to: an int, or a sequence
+          of them.
         has_aux: `fun` returns a pair (out, aux).
         jitted: compile both passes.
 
     Returns:
-        (fwd, bwd): `fwd(*args)` returns (out, residuals) (or (out, residuals, aux)), `bwd(residuals, cotangent)` the gradients with respect to `argnums`, a
-        tuple if `argnums` is one.
+        (fwd, bwd): `fwd(*args)` returns (out, residuals) (or (out, residuals, aux)),
+        `bwd(residuals, cotangent)` the gradients with respect to `argnums`, a tuple if `argnums` is
+        one.
     """
     check_callable(fun)
     argnums = _argnums(argnums)
@@ -428,17 +438,20 @@ _JACOBIAN = (
 
 @api_boundary
 def jacfwd(fun: Callable[_P, Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False) -> Callable[_P, Any]:
-    """The Jacobian of a function, column by column in forward mode: the choice for more outputs than inputs.
+    """The Jacobian of a function, column by column in forward mode: the choice for more outputs
+    than inputs.
 
     Args:
       fun: a function of arrays or pytrees of them.
-      argnums: which positional arguments to differentiate with respect to: an int, or a sequence of them.
+      argnums: which positional arguments to differentiate with respect to: an int, or a sequence of
+        them.
       has_aux: `fun` returns a pair (out, aux).
       holomorphic: `fun` is complex-differentiable; inputs must be complex.
 
     Returns:
-      a function of `fun`'s arguments. For each output leaf of shape s and input leaf of shape t it returns an array of shape s + t,
-      nested as output structure of input structure; with `has_aux`, a pair (jacobian, aux).
+      a function of `fun`'s arguments. For each output leaf of shape s and input leaf of shape t it
+      returns an array of shape s + t, nested as output structure of input structure; with
+      `has_aux`, a pair (jacobian, aux).
 
     Raises:
       TypeError: an input is not real (complex, with `holomorphic`).
@@ -476,7 +489,8 @@ def jacfwd(fun: Callable[_P, Any], argnums: int | Sequence[int] = 0, has_aux: bo
 def jacrev(
     fun: Callable[_P, Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False, allow_int: bool = False
 ) -> Callable[_P, Any]:
-    """The Jacobian of a function, row by row in reverse mode: the choice for more inputs than outputs.
+    """The Jacobian of a function, row by row in reverse mode: the choice for more inputs than
+    outputs.
 
     The arguments are those of `jacfwd`; `allow_int` is as in `grad`.
 
@@ -485,8 +499,9 @@ def jacrev(
         allow_int: as for `grad`.
 
     Returns:
-        a function of `fun`'s arguments. For each output leaf of shape s and input leaf of shape t it returns an array of shape s + t, nested as output
-        structure of input structure; with `has_aux`, a pair (jacobian, aux).
+        a function of `fun`'s arguments. For each output leaf of shape s and input leaf of shape t
+        it returns an array of shape s + t, nested as output structure of input structure; with
+        `has_aux`, a pair (jacobian, aux).
 
     Raises:
         TypeError: an input or output is not of a kind that `grad` accepts.
@@ -528,8 +543,9 @@ def hessian(fun: Callable[_P, Any], argnums: int | Sequence[int] = 0, has_aux: b
         fun, argnums, has_aux, holomorphic: as for `jacfwd`.
 
     Returns:
-        a function of `fun`'s arguments. For output shape s and input leaves of shapes t and u it returns arrays of shape s + t + u, nested as output
-        structure of input structure of input structure.
+        a function of `fun`'s arguments. For output shape s and input leaves of shapes t and u it
+        returns arrays of shape s + t + u, nested as output structure of input structure of input
+        structure.
 
     >>> jax.hessian(lambda x: jnp.sum(x**3))(jnp.array([1.0, 2.0]))
     Array([[ 6.,  0.],
@@ -547,7 +563,9 @@ def _integer_zeros(tangent, primal):
 
 
 def _std_basis(tree):
-    """The standard basis of a pytree's space: each leaf with a leading axis over all its directions."""
+    """The standard basis of a pytree's space: each leaf with a leading axis over all its
+    directions.
+    """
     leaves, treedef = tree_flatten(tree)
     avals = [_get_aval(x) for x in leaves]
     total = sum(int(np.prod(a.shape, dtype=int)) for a in avals)
@@ -575,7 +593,9 @@ def _ones_below(m, n, at, dtype):
 
 
 def _split_axis(tree, axis, block):
-    """`block`'s axis, which runs over all of `tree`'s directions, cut into leaves like `tree`'s in its place."""
+    """`block`'s axis, which runs over all of `tree`'s directions, cut into leaves like `tree`'s in
+    its place.
+    """
     leaves, treedef = tree_flatten(tree)
     shapes = [tuple(_get_aval(x).shape) for x in leaves]
     aval = _get_aval(block)

@@ -1,6 +1,7 @@
 """Linear maps of Python functions over pytrees: `linearize`, `vjp` and `linear_transpose`.
 
-Invariant: linear maps are pytrees of their residuals, so that they pass through `jit` and `vmap`, and can be pickled.
+Invariant: linear maps are pytrees of their residuals, so that they pass through `jit` and `vmap`,
+and can be pickled.
 
     y, f_vjp = vjp(jnp.sin, 0.0)
     f_vjp(1.0)                                                       # (1.,)
@@ -50,7 +51,8 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
 
 @api_boundary
 def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
-    """The value of a function at a point, and its derivative there as a linear function that can be applied many times.
+    """The value of a function at a point, and its derivative there as a linear function that can be
+    applied many times.
 
     Args:
       fun: a function of arrays, scalars or pytrees of them.
@@ -58,10 +60,12 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
       has_aux: `fun` returns a pair (out, aux).
 
     Returns:
-      (out, f_jvp), f_jvp taking tangents like the arguments and returning the output's tangent; with `has_aux`, (out, f_jvp, aux).
+      (out, f_jvp), f_jvp taking tangents like the arguments and returning the output's tangent;
+      with `has_aux`, (out, f_jvp, aux).
 
     Raises:
-      TypeError, ValueError: (when f_jvp is called) the tangents' structure, shapes or dtypes are not the primals'.
+      TypeError, ValueError: (when f_jvp is called) the tangents' structure, shapes or dtypes are
+        not the primals'.
 
     >>> jax.linearize(lambda x: x**2, 3.0)[1](1.0)
     Array(6., dtype=float32, weak_type=True)
@@ -80,7 +84,10 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
 
 
 class _LinearSpec:
-    """The structures and avals of both ends of a linear map. Static data of the pytree that `vjp` and `linearize` return."""
+    """The structures and avals of both ends of a linear map.
+
+    Static data of the pytree that `vjp` and `linearize` return.
+    """
 
     def __init__(self, in_tree, out_tree, in_avals, out_avals, name, refs=()):
         self.refs = refs
@@ -146,11 +153,13 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_ax
         reduce_axes: not supported; must be empty.
 
     Returns:
-        (out, f_vjp), f_vjp taking one cotangent like the output and returning a tuple of cotangents like the primals (float0 for integer ones); with
-        `has_aux`, (out, f_vjp, aux). f_vjp may be called many times, and is a pytree.
+        (out, f_vjp), f_vjp taking one cotangent like the output and returning a tuple of cotangents
+        like the primals (float0 for integer ones); with `has_aux`, (out, f_vjp, aux). f_vjp may be
+        called many times, and is a pytree.
 
     Raises:
-        TypeError, ValueError: (when f_vjp is called) the cotangent's structure, shapes or dtypes are not the output's.
+        TypeError, ValueError: (when f_vjp is called) the cotangent's structure, shapes or dtypes
+          are not the output's.
 
     >>> y, f_vjp = vjp(lambda x, y: x * jnp.sin(y), 2.0, 0.5)
     >>> f_vjp(1.0)
@@ -206,8 +215,10 @@ register_pytree_node(NotNeeded, lambda _: ((), None), lambda _, __: NotNeeded())
 class VJP:
     """The pullback of a function at a point, as `vjp` returns it: a pytree of its residuals.
 
-    args_res: residuals that are arguments, one entry per argument, with `NotNeeded` for those that the pullback does not read. An entry
-    may be replaced before a call. opaque_residuals: the other residuals. jaxpr: the linear map, from tangents to tangents.
+    args_res: residuals that are arguments, one entry per argument, with `NotNeeded` for those that
+    the pullback does not read. An entry
+    may be replaced before a call. opaque_residuals: the other residuals. jaxpr: the linear map,
+    from tangents to tangents.
     """
 
     def __init__(self, fixed, args_res, opaque_residuals):
@@ -255,9 +266,10 @@ class VJP:
         """The pullback that adds the gradients of some arguments to mutable references.
 
         Args:
-          *refs: one tree for each primal, with its structure. At a `Ref` the gradient is added to the reference, and the pullback returns `ad.GradRef()`
-            in its place. At `ad.DontWant()` no gradient is computed, and the pullback returns `ad.DidntWant()`. At any other leaf, such as
-            `ad.GradValue()`, the gradient is returned.
+          *refs: one tree for each primal, with its structure. At a `Ref` the gradient is added to
+            the reference, and the pullback returns `ad.GradRef()` in its place. At `ad.DontWant()`
+            no gradient is computed, and the pullback returns `ad.DidntWant()`. At any other leaf,
+            such as `ad.GradValue()`, the gradient is returned.
 
         Raises:
           ValueError: a tree does not have the structure of its primal.
@@ -307,7 +319,9 @@ def _pull_back(spec, n_aux, linear, *cotangents, wanted=None):
 
 
 def _checked_cotangent(ct, aval):
-    """The cotangent, or None for the cotangent of an integer output, which is zero for any dtype."""
+    """The cotangent, or None for the cotangent of an integer output, which is zero for any
+    dtype.
+    """
     expected = tangent_dtype(aval.dtype)
     is_float0 = getattr(ct, "dtype", None) == float0
     got = None if is_float0 else _get_aval(ct)
@@ -354,10 +368,12 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Any = 
         reduce_axes: not supported; must be empty.
 
     Returns:
-        a function of one cotangent like the output, returning a tuple of cotangents like the primals. It is a pytree.
+        a function of one cotangent like the output, returning a tuple of cotangents like the
+        primals. It is a pytree.
 
     Raises:
-        TypeError: `fun` is not linear, an argument is not floating point, or (later) the cotangent is not like the output.
+        TypeError: `fun` is not linear, an argument is not floating point, or (later) the cotangent
+          is not like the output.
 
     >>> jax.linear_transpose(lambda x: 3.0 * x, 1.0)(2.0)
     (Array(6., dtype=float32, weak_type=True),)

@@ -1,6 +1,7 @@
 """Policies of `checkpoint`: which values are saved for the backward pass.
 
-A policy is called for every equation, `policy(primitive, *avals, **params)`, and returns whether its results are saved.
+A policy is called for every equation, `policy(primitive, *avals, **params)`, and returns whether
+its results are saved.
 
     checkpoint(f, policy=checkpoint_policies.dots_saveable)
 """
@@ -79,7 +80,10 @@ def save_from_both_policies(policy_1, policy_2):
 
 
 class Offloadable(NamedTuple):
-    """What an offload policy answers: keep the value, in memory of kind `dst`. Ferrax has one kind of memory a device, and keeps it there."""
+    """What an offload policy answers: keep the value, in memory of kind `dst`.
+
+    Ferrax has one kind of memory a device, and keeps it there.
+    """
 
     src: str
     dst: str
@@ -103,7 +107,8 @@ Saveable, Recompute = _Answer("Saveable", True), _Answer("Recompute", False)
 
 
 def save_and_offload_only_these_names(*, names_which_can_be_saved, names_which_can_be_offloaded, offload_src, offload_dst):
-    """Keep only values marked with one of the names; those to be offloaded stay on the device, which has one kind of memory.
+    """Keep only values marked with one of the names; those to be offloaded stay on the device,
+    which has one kind of memory.
 
     Raises ValueError for a name in both lists.
     """
@@ -131,7 +136,9 @@ def save_and_offload_only_these_names(*, names_which_can_be_saved, names_which_c
 
 
 def offload_dot_with_no_batch_dims(offload_src, offload_dst):
-    """Keep the results of matrix products without batch dimensions; they stay on the device, which has one kind of memory."""
+    """Keep the results of matrix products without batch dimensions; they stay on the device, which
+    has one kind of memory.
+    """
 
     @restorable(offload_dot_with_no_batch_dims, offload_src, offload_dst)
     def policy(prim, *args, **params):

@@ -46,7 +46,8 @@ class _OfThread(type):
 class elements(metaclass=_OfThread):
     """What maps functions instead while `checkify` traces on this thread.
 
-    checked: called with (fun, args, kwargs, options of `vmap`): loops that end at different times, and branches that differ, are checked for each
+    checked: called with (fun, args, kwargs, options of `vmap`): loops that end at different times,
+    and branches that differ, are checked for each
         element. None elsewhere.
     """
 
@@ -65,24 +66,29 @@ def vmap(
     spmd_axis_name: Any = None,
     sum_match: bool = False,
 ) -> Callable[_P, _R]:
-    """Maps a function over array axes: `fun`, written for one element, applied to all of them at once.
+    """Maps a function over array axes: `fun`, written for one element, applied to all of them at
+    once.
 
     Args:
         fun: the function.
-        in_axes: which axis of each argument to map over: an int, None (not mapped), or a tuple or list with one entry per positional argument, each an int,
-            None or a pytree prefix of the argument. Keyword arguments are mapped over axis 0.
-        out_axes: where the mapped axis appears in the output: an int, None (only if the output does not depend on the mapped arguments), or a pytree prefix
-            of the output.
+        in_axes: which axis of each argument to map over: an int, None (not mapped), or a tuple or
+            list with one entry per positional argument, each an int, None or a pytree prefix of the
+            argument. Keyword arguments are mapped over axis 0.
+        out_axes: where the mapped axis appears in the output: an int, None (only if the output does
+            not depend on the mapped arguments), or a pytree prefix of the output.
         axis_name: a name for the axis, for collectives such as `lax.psum`.
         axis_size: the size of the axis, needed where no argument is mapped.
-        spmd_axis_name: a mesh axis, or a tuple of them, that partitions the batch: constraints and `shard_map`s in `fun` are extended by it.
-        sum_match: outputs whose axis is None and that depend on mapped arguments are summed over the mapped axis; otherwise they are refused.
+        spmd_axis_name: a mesh axis, or a tuple of them, that partitions the batch: constraints and
+          `shard_map`s in `fun` are extended by it.
+        sum_match: outputs whose axis is None and that depend on mapped arguments are summed over
+          the mapped axis; otherwise they are refused.
 
     Returns:
         the mapped function.
 
     Raises:
-        ValueError: sizes differ or cannot be found, an axis is out of range, a specification is not a prefix.
+        ValueError: sizes differ or cannot be found, an axis is out of range, a specification is not
+          a prefix.
         TypeError: a specification is neither int, None nor a container of them.
 
     >>> vmap(lambda x: (x ** 2).sum())(jnp.ones((3, 2)))
@@ -171,7 +177,9 @@ def _lane_axes(leaves, dims):
 
 
 def _check_unmapped(leaves, dims):
-    """Raises ValueError, with JAX's text, if an unmapped argument is sharded along the mesh axes that the mapped axis is sharded along."""
+    """Raises ValueError, with JAX's text, if an unmapped argument is sharded along the mesh axes
+    that the mapped axis is sharded along.
+    """
     axes = _lane_axes(leaves, dims)
     for x, d in zip(leaves, dims, strict=True):
         if d is None and axes and isinstance(x, _core.Array):
@@ -199,7 +207,9 @@ def _named_lanes(spmd, leaves, dims):
 
 
 def _mapped_with_refs(fun, leaves, in_tree, dims, size, refs, out_axes, axis_name, sum_match):
-    """`vmap` of a function with mutable references among its arguments: maps over their values and stores the new values in the references."""
+    """`vmap` of a function with mutable references among its arguments: maps over their values and
+    stores the new values in the references.
+    """
     axes = [d for x, d in zip(leaves, dims, strict=True) if isinstance(x, _flat.references.Ref)]
 
     def run(*values):

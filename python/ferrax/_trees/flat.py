@@ -1,6 +1,7 @@
 """Conversion between functions of pytrees and the flat functions that the core transforms.
 
-Invariant: a `FlatFun` is called with exactly `in_tree.num_leaves` leaves, and has `out_tree` set afterwards.
+Invariant: a `FlatFun` is called with exactly `in_tree.num_leaves` leaves, and has `out_tree` set
+afterwards.
 """
 
 import functools
@@ -18,7 +19,9 @@ on_clear = []
 
 
 class _NoReferences:
-    """The interface to mutable references as long as there are none: `ferrax._references.refs` replaces it when it is imported."""
+    """The interface to mutable references as long as there are none: `ferrax._references.refs`
+    replaces it when it is imported.
+    """
 
     seen = ()
 
@@ -58,7 +61,10 @@ def describe(fun):
 
 
 def unwrapped(fun):
-    """The function that `functools.wraps` and `functools.partial` were applied to. Attributes created by `__getattr__` are not followed."""
+    """The function that `functools.wraps` and `functools.partial` were applied to.
+
+    Attributes created by `__getattr__` are not followed.
+    """
     while True:
         if "__wrapped__" in getattr(fun, "__dict__", ()):
             fun = fun.__wrapped__
@@ -73,7 +79,9 @@ def name_of(fun):
 
 
 def wraps(fun, namestr, docstr=None):
-    """Sets the name, the signature and the docstring of a transformed function from `fun`, by the formats `namestr` and `docstr`."""
+    """Sets the name, the signature and the docstring of a transformed function from `fun`, by the
+    formats `namestr` and `docstr`.
+    """
 
     def decorate(out):
         name = name_of(fun)
@@ -90,7 +98,10 @@ def wraps(fun, namestr, docstr=None):
 
 
 class FlatFun:
-    """`fun` as a function of leaves. With `has_aux`, array leaves of the auxiliary output ride behind the outputs."""
+    """`fun` as a function of leaves.
+
+    With `has_aux`, array leaves of the auxiliary output ride behind the outputs.
+    """
 
     __slots__ = ("_aux", "fun", "has_aux", "in_tree", "n_outs", "out_tree")
 
@@ -122,7 +133,9 @@ class FlatFun:
 
 
 def argument_names(fun, args, kwargs):
-    """One name per leaf of (args, kwargs), by the function's own parameter names: `x`, `params['w'][0]`."""
+    """One name per leaf of (args, kwargs), by the function's own parameter names: `x`,
+    `params['w'][0]`.
+    """
     try:
         parameters = list(inspect.signature(fun).parameters.values())
     except (TypeError, ValueError):
@@ -139,7 +152,8 @@ def argument_names(fun, args, kwargs):
 
 
 def abstract(x):
-    """The abstract value of an array, a number, or anything with a shape and a dtype, such as a `ShapeDtypeStruct`.
+    """The abstract value of an array, a number, or anything with a shape and a dtype, such as a
+    `ShapeDtypeStruct`.
 
     Raises:
       TypeError: `x` is not one of these.
@@ -156,7 +170,8 @@ def abstract(x):
 
 
 def looked_at(name, fun, values):
-    """The values that a transform of `fun` gives, after a look at them where `jax_debug_nans` or `jax_debug_infs` is on.
+    """The values that a transform of `fun` gives, after a look at them where `jax_debug_nans` or
+    `jax_debug_infs` is on.
 
     Computations below a transform skip the checks of single operations and of jitted functions.
 
@@ -184,7 +199,9 @@ def unit(aval, value=1):
 
 
 def zeros(aval, cotangent=False):
-    """Zeros of the aval's tangent type, or of its cotangents': float0 where the type is integer, boolean or a key."""
+    """Zeros of the aval's tangent type, or of its cotangents': float0 where the type is integer,
+    boolean or a key.
+    """
     if not is_inexact(aval.dtype):
         return np.zeros(aval.shape, float0)
     zero = unit(aval, 0)

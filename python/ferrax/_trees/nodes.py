@@ -44,7 +44,8 @@ def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Hashable]:
         tree: pytree, not a leaf.
 
     Returns:
-        (children, metadata): children are a tuple for None, a tuple, a dict or a node of a user's class, else a list.
+        (children, metadata): children are a tuple for None, a tuple, a dict or a node of a user's
+        class, else a list.
 
     Raises:
         ValueError: `tree` is a leaf.
@@ -134,7 +135,8 @@ def register_pytree_node(
 
 
 def register_pytree_node_class(cls: _C) -> _C:
-    """Class decorator: registers a class with methods `tree_flatten(self)` and `tree_unflatten(cls, aux, children)`.
+    """Class decorator: registers a class with methods `tree_flatten(self)` and
+    `tree_unflatten(cls, aux, children)`.
 
     Args:
         cls: class.
@@ -190,7 +192,8 @@ def register_pytree_with_keys(
 
 
 def register_pytree_with_keys_class(cls: _C) -> _C:
-    """Class decorator: registers a class with methods `tree_flatten_with_keys` and `tree_unflatten` (and, for speed, `tree_flatten`).
+    """Class decorator: registers a class with methods `tree_flatten_with_keys` and `tree_unflatten`
+    (and, for speed, `tree_flatten`).
 
     Args:
         cls: class.
@@ -219,9 +222,11 @@ def register_dataclass(
     """Makes a dataclass (or a class made from its fields) an inner node.
 
     Args:
-      nodetype: the class. A dataclass needs no field lists: fields marked `dataclasses.field(metadata={"static": True})` are metadata.
+      nodetype: the class. A dataclass needs no field lists: fields marked
+        `dataclasses.field(metadata={"static": True})` are metadata.
       data_fields: the names of the fields that are children.
-      meta_fields: the names of the fields that are metadata: hashable, compared by `==`, static under `jit`.
+      meta_fields: the names of the fields that are metadata: hashable, compared by `==`, static
+        under `jit`.
       drop_fields: the names of fields that are not part of the pytree; they need defaults.
 
     Returns:
@@ -302,7 +307,8 @@ def _check_fields(init_fields, given, dropped):
 
 
 def register_static(cls: _C) -> _C:
-    """Class decorator: values of the class are trees without leaves; they must be hashable and comparable, and are static under `jit`.
+    """Class decorator: values of the class are trees without leaves; they must be hashable and
+    comparable, and are static under `jit`.
 
     Args:
         cls: class.
@@ -341,13 +347,16 @@ class _Opaque:
 
 
 class Partial(functools.partial):
-    """`functools.partial` as a pytree: the bound arguments are its children, the function is metadata.
+    """`functools.partial` as a pytree: the bound arguments are its children, the function is
+    metadata.
 
     add_one = Partial(operator.add, jnp.ones(3))      # can be passed through jit as an argument
     """
 
     def __new__(klass, func: Callable[..., Any], *args: Any, **kw: Any) -> Self:
-        """The function with `args` and `kw` bound; a partial function as the argument remains one object, as metadata."""
+        """The function with `args` and `kw` bound; a partial function as the argument remains one
+        object, as metadata.
+        """
         if isinstance(func, functools.partial):
             shim = _Opaque(func)
             functools.update_wrapper(shim, func, assigned=())

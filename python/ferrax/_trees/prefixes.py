@@ -1,4 +1,5 @@
-"""Prefixes of pytrees: one entry for a whole subtree, and the errors where a tree is not a prefix of another.
+"""Prefixes of pytrees: one entry for a whole subtree, and the errors where a tree is not a prefix
+of another.
 
     broadcast_prefix((1, 2), ("a", ["b", "c"]))        # [1, 2, 2]
 
@@ -17,7 +18,8 @@ def broadcast_prefix(prefix_tree, full_tree, is_leaf=None, *, name="broadcast_pr
     Args:
         prefix_tree: pytree, a prefix of full_tree.
         full_tree: pytree.
-        is_leaf: predicate on nodes; a node for which it is true counts as a leaf. None: no such node.
+        is_leaf: predicate on nodes; a node for which it is true counts as a leaf. None: no such
+          node.
         name: the name of the prefix in errors.
         prefix_is_leaf: as is_leaf, for prefix_tree; None: is_leaf.
 
@@ -41,7 +43,8 @@ def broadcast_prefix(prefix_tree, full_tree, is_leaf=None, *, name="broadcast_pr
 
 
 def spread_prefix(prefix, tree, name):
-    """A specification called `name`, a prefix of `tree` with None among its leaves, as one entry per leaf of `tree`.
+    """A specification called `name`, a prefix of `tree` with None among its leaves, as one entry
+    per leaf of `tree`.
 
     Raises:
       ValueError: it is not a prefix; the message lists each mismatch.
@@ -66,7 +69,8 @@ def prefix_errors(prefix_tree, full_tree, name="prefix", is_leaf=None):
         prefix_tree: pytree that should be a prefix of full_tree.
         full_tree: pytree.
         name: the name of the prefix in messages.
-        is_leaf: predicate on nodes; a node for which it is true counts as a leaf. None: no such node.
+        is_leaf: predicate on nodes; a node for which it is true counts as a leaf. None: no such
+          node.
 
     Returns:
         List of messages.

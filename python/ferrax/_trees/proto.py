@@ -1,7 +1,8 @@
 """The structures of pytrees as protocol buffers, as JAX writes them.
 
-A message has numbered fields, each a varint or counted bytes: the nodes in postorder (field 1), and the strings that are keys of
-dicts (field 2). Invariant: `deserialize(registry, serialize(treedef)) == treedef`.
+A message has numbered fields, each a varint or counted bytes: the nodes in postorder (field 1), and
+the strings that are keys of dicts (field 2). Invariant:
+`deserialize(registry, serialize(treedef)) == treedef`.
 
     serialize(tree_structure((1,))).hex()     # 0a021001 (a leaf) 0a0408011004 (a tuple of one)
 """
@@ -24,7 +25,10 @@ def _counted(field, data):
 
 
 def serialize(self):
-    """The structure as bytes. Raises ValueError for nodes of a user's class and keys that are not strings."""
+    """The structure as bytes.
+
+    Raises ValueError for nodes of a user's class and keys that are not strings.
+    """
     nodes, strings = [], {}
 
     def visit(treedef):
