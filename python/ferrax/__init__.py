@@ -4,7 +4,8 @@
 
     grads = jax.jit(jax.vmap(jax.grad(loss), in_axes=(None, 0)))(params, examples)
 
-This module is the one list of public names. Names in `_LAZY` are imported when they are first used, so that `import ferrax` stays quick.
+This module is the one list of public names. Names in `_LAZY` are imported when they are first used,
+so that `import ferrax` stays quick.
 """
 
 import importlib as _importlib

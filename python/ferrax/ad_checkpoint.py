@@ -1,4 +1,6 @@
-"""Rematerialisation: `checkpoint`, names of values for policies, and the list of a function's residuals."""
+"""Rematerialisation: `checkpoint`, names of values for policies, and the list of a function's
+residuals.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,8 @@ def checkpoint_name(x: _T, name: str) -> _T:
 
 @api_boundary
 def print_saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
-    """Prints the residuals that reverse mode would store for a call: their types, and the arguments or source lines that they come from.
+    """Prints the residuals that reverse mode would store for a call: their types, and the arguments
+    or source lines that they come from.
 
     Args:
         f: function of pytrees of arrays.
@@ -59,7 +62,9 @@ def print_saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> N
 
 
 def _saved_residuals(f, args, kwargs):
-    """(type, origin) for each residual: literals, constants, arguments, and then results in the order of their equations."""
+    """(type, origin) for each residual: literals, constants, arguments, and then results in the
+    order of their equations.
+    """
     leaves, in_tree = tree_flatten((args, kwargs))
 
     def residuals(*leaves):

@@ -3,7 +3,8 @@
     flat, out_tree = flatten_fun_nokwargs(wrap_init(f), in_tree)
     leaves = flat.call_wrapped(*in_leaves); out_tree()
 
-Invariant: a flattened function is called with the leaves of its structure, and has the structure of its result afterwards.
+Invariant: a flattened function is called with the leaves of its structure, and has the structure of
+its result afterwards.
 """
 
 from __future__ import annotations
@@ -154,7 +155,8 @@ def flatten_fun(fun: WrappedFun, in_tree: Any, use_eq_store: bool = False) -> tu
         use_eq_store: bool; whether the structure of the result may be stored again if it is equal.
 
     Returns:
-        Pair: a WrappedFun of the leaves that returns the leaves of the result, and a function without arguments that returns the result's PyTreeDef after a call.
+        Pair: a WrappedFun of the leaves that returns the leaves of the result, and a function
+        without arguments that returns the result's PyTreeDef after a call.
     """
     return transformation_with_aux2(_flat, fun, in_tree, use_eq_store=use_eq_store)()
 
@@ -168,13 +170,18 @@ def flatten_fun_nokwargs(fun: WrappedFun, in_tree: Any, use_eq_store: bool = Fal
         use_eq_store: bool; whether the structure of the result may be stored again if it is equal.
 
     Returns:
-        Pair: a WrappedFun of the leaves that returns the leaves of the result, and a function without arguments that returns the result's PyTreeDef after a call.
+        Pair: a WrappedFun of the leaves that returns the leaves of the result, and a function
+        without arguments that returns the result's PyTreeDef after a call.
     """
     return transformation_with_aux2(_flat_nokwargs, fun, in_tree, use_eq_store=use_eq_store)()
 
 
 class _Fixed:
-    """A static argument. Two are equal if their types are the same and the values equal; if they cannot be hashed, if they are the same object."""
+    """A static argument.
+
+    Two are equal if their types are the same and the values equal; if they cannot be hashed, if
+    they are the same object.
+    """
 
     def __init__(self, value):
         self.value = value
@@ -206,7 +213,8 @@ def argnums_partial(
 
     Args:
         f: WrappedFun.
-        dyn_argnums: int or sequence of ints, the positions of the arguments that remain; negative ones count from the end.
+        dyn_argnums: int or sequence of ints, the positions of the arguments that remain; negative
+          ones count from the end.
         args: tuple of all positional arguments.
         require_static_args_hashable: bool; whether the fixed arguments must be hashable.
 
@@ -264,7 +272,9 @@ def safe_map(f: Callable[..., _T], *args: Iterable[Any]) -> list[_T]:
 
 
 def flatten_axes(name: str, treedef: Any, axis_tree: Any, *, kws: bool = False, tupled_args: bool = False) -> list[Any]:
-    """The axis of each leaf of a structure, from a tree of axes that may stop above the leaves. None counts as an axis.
+    """The axis of each leaf of a structure, from a tree of axes that may stop above the leaves.
+
+    None counts as an axis.
 
     Args:
         name: str, the name of the tree of axes in errors.
@@ -293,7 +303,8 @@ def _each(x):
 
 
 def infer_argnums_and_argnames(sig: Any, argnums: int | Sequence[int] | None, argnames: str | Sequence[str] | None) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """The numbers and names of arguments that can be given by position and by name, if one of both is given.
+    """The numbers and names of arguments that can be given by position and by name, if one of both
+    is given.
 
     Args:
       sig: an `inspect.Signature`.

@@ -65,7 +65,10 @@ class AbstractValue(metaclass=_Types):
 
 
 class Trace:
-    """The base class of traces of transformations written in Python. One can be derived; `extend.core.set_current_trace` refuses it."""
+    """The base class of traces of transformations written in Python.
+
+    One can be derived; `extend.core.set_current_trace` refuses it.
+    """
 
 
 def max_dim(d1: int, d2: int) -> int:
@@ -93,7 +96,8 @@ def min_dim(d1: int, d2: int) -> int:
 
 
 def eval_context() -> contextlib.AbstractContextManager[None]:
-    """A context manager inside which operations on known values are evaluated at once, also where a program is being traced.
+    """A context manager inside which operations on known values are evaluated at once, also where a
+    program is being traced.
 
     Returns:
         The context manager.
@@ -139,7 +143,8 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Any, *args: Any, propagate_source_info: boo
         jaxpr: an open program (`closed.jaxpr`).
         consts: list of arrays, the values of its `constvars`.
         *args: an array for each of its inputs.
-        propagate_source_info: bool; False is accepted with a warning: equations keep the source lines of the program.
+        propagate_source_info: bool; False is accepted with a warning: equations keep the source
+          lines of the program.
 
     Returns:
         List of arrays, its outputs.

@@ -6,8 +6,9 @@
     @f.def_vmap
     def f_vmap(axis_size, in_batched, xs, ys): return xs + ys ** 2, in_batched[0] or in_batched[1]
 
-Invariant: a call is one equation until `vmap` maps over it; the rule gets and returns the function's own pytrees, the equation has flat lists. The
-tangent of a call is a call again, whose rule is the derivative of the rule. So `vmap` of a derivative also uses the rule.
+Invariant: a call is one equation until `vmap` maps over it; the rule gets and returns the
+function's own pytrees, the equation has flat lists. The tangent of a call is a call again, whose
+rule is the derivative of the rule. So `vmap` of a derivative also uses the rule.
 """
 
 from __future__ import annotations
@@ -62,9 +63,12 @@ class custom_vmap(CustomFunction):
         self.vmap_rule = None
 
     def def_vmap(self, vmap_rule: Callable[..., tuple[Any, Any]]) -> Callable[..., tuple[Any, Any]]:
-        """Sets the rule: `vmap_rule(axis_size, in_batched, *args) -> (out, out_batched)`. Returns it, so that it may decorate.
+        """Sets the rule: `vmap_rule(axis_size, in_batched, *args) -> (out, out_batched)`.
 
-        in_batched: a list with a pytree of truths for each argument: whether the leaf has the mapped axis, which is then its first.
+        Returns it, so that it may decorate.
+
+        in_batched: a list with a pytree of truths for each argument: whether the leaf has the
+        mapped axis, which is then its first.
         out_batched: a pytree of the same kind for the result.
         """
         self.vmap_rule = vmap_rule
@@ -96,7 +100,9 @@ class custom_vmap(CustomFunction):
 
 
 class _Rule:
-    """The user's rule over flat lists, `rule(axis_size, in_batched, values) -> (outs, out_batched)`, with a check of its results."""
+    """The user's rule over flat lists,
+    `rule(axis_size, in_batched, values) -> (outs, out_batched)`, with a check of its results.
+    """
 
     def __init__(self, custom, n_consts, in_tree, out_tree):
         self.custom, self.n_consts, self.in_tree, self.out_tree = custom, n_consts, in_tree, out_tree
@@ -143,7 +149,9 @@ class _Rule:
 
 
 class _DerivativeRule:
-    """The derivative of a rule: of (values, the tangents of those in `active`), for the outputs and the tangents of those in `live`."""
+    """The derivative of a rule: of (values, the tangents of those in `active`), for the outputs and
+    the tangents of those in `live`.
+    """
 
     def __init__(self, rule, n, active, live, with_outputs):
         self.rule, self.n, self.active, self.live, self.with_outputs = rule, n, active, live, with_outputs
@@ -175,7 +183,9 @@ class _DerivativeRule:
         return [*(outs if self.with_outputs else ()), *[found[i] for i in self.live]], flags
 
     def _apart(self, axis_size, in_batched, values):
-        """If no value is mapped together with its tangent: calls the rule for the unmapped values, and maps its derivative over the others."""
+        """If no value is mapped together with its tangent: calls the rule for the unmapped values,
+        and maps its derivative over the others.
+        """
         where = [i for i, b in enumerate(in_batched) if b]
         found = []
 
@@ -258,7 +268,8 @@ batching.primitive_batchers[custom_vmap_p] = _batch
 
 
 def sequential_vmap(f: Callable[_P, _R]) -> Callable[_P, _R]:
-    """A function that `vmap` evaluates for one element of the mapped axis after the other, by `lax.map`: the results of all bodies need not fit in memory at once.
+    """A function that `vmap` evaluates for one element of the mapped axis after the other, by
+    `lax.map`: the results of all bodies need not fit in memory at once.
 
     Args:
         f: function of pytrees of arrays.

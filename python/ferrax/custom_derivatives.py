@@ -1,6 +1,7 @@
 """Derivative rules given by the user: `custom_jvp`, `custom_vjp`, `custom_gradient`, `linear_call`.
 
-Invariant: a rule takes and returns the function's own pytrees; the core uses flat lists, with None for a zero.
+Invariant: a rule takes and returns the function's own pytrees; the core uses flat lists, with None
+for a zero.
 
     @custom_jvp
     def log1pexp(x): return jnp.log(1.0 + jnp.exp(x))
@@ -58,7 +59,9 @@ custom_jvp_call_p, custom_vjp_call_p = _core.primitive("custom_jvp_call"), _core
 
 
 class SymbolicZero:
-    """A tangent or cotangent that is known to be zero, of type `aval`; passed to rules with `symbolic_zeros=True`."""
+    """A tangent or cotangent that is known to be zero, of type `aval`; passed to rules with
+    `symbolic_zeros=True`.
+    """
 
     def __init__(self, aval: ShapedArray) -> None:
         self.aval = aval
@@ -88,7 +91,9 @@ class SymbolicZero:
 
 @dataclasses.dataclass(frozen=True)
 class CustomVJPPrimal:
-    """An argument as `fwd` sees it with `symbolic_zeros=True`: its value, and whether it is differentiated."""
+    """An argument as `fwd` sees it with `symbolic_zeros=True`: its value, and whether it is
+    differentiated.
+    """
 
     value: object
     perturbed: bool
@@ -98,7 +103,8 @@ def custom_vjp_primal_tree_values(tree: Any) -> Any:
     """Replaces each `CustomVJPPrimal` of a pytree by its value.
 
     Args:
-        tree: pytree of `CustomVJPPrimal`s, as a `fwd` rule with `symbolic_zeros=True` gets it; other leaves are unchanged.
+        tree: pytree of `CustomVJPPrimal`s, as a `fwd` rule with `symbolic_zeros=True` gets it;
+          other leaves are unchanged.
 
     Returns:
         Pytree of the same structure, of arrays.
@@ -115,7 +121,8 @@ def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
         symbolic_zeros: bool; whether each leaf is a `SymbolicZero` instead of an array.
 
     Returns:
-        Pytree of the same structure: zeros of each leaf's shape and dtype, of dtype float0 for integers and booleans.
+        Pytree of the same structure: zeros of each leaf's shape and dtype, of dtype float0 for
+        integers and booleans.
     """
     zero = (lambda x: SymbolicZero(_core.get_aval(x).to_tangent_aval())) if symbolic_zeros else (lambda x: zeros(_core.get_aval(x)))
     return tree_map(zero, val)
@@ -129,7 +136,8 @@ class custom_jvp(CustomFunction, Generic[_P, _R]):
 
     Args:
       fun: the function.
-      nondiff_argnums, nondiff_argnames: arguments that are not differentiated (functions, sizes); the rule gets them first.
+      nondiff_argnums, nondiff_argnames: arguments that are not differentiated (functions, sizes);
+        the rule gets them first.
 
     Example:
       @custom_jvp
@@ -147,7 +155,9 @@ class custom_jvp(CustomFunction, Generic[_P, _R]):
         self.symbolic_zeros = False
 
     def defjvp(self, jvp: _F, symbolic_zeros: bool = False) -> _F:
-        """Sets the rule: `jvp(*nondiff_args, primals, tangents) -> (out, out_tangent)`. Returns it, so that it may decorate.
+        """Sets the rule: `jvp(*nondiff_args, primals, tangents) -> (out, out_tangent)`.
+
+        Returns it, so that it may decorate.
 
         Args:
           symbolic_zeros: pass zero tangents as `SymbolicZero`, not as arrays.
@@ -156,7 +166,8 @@ class custom_jvp(CustomFunction, Generic[_P, _R]):
         return jvp
 
     def defjvps(self, *jvps: Callable[..., Any] | None) -> None:
-        """Sets one rule per argument: `jvps[i](tangent_i, out, *primals) -> out_tangent`, or None for a zero derivative.
+        """Sets one rule per argument: `jvps[i](tangent_i, out, *primals) -> out_tangent`, or None
+        for a zero derivative.
 
         Raises:
           TypeError: the function has `nondiff_argnums`.
@@ -181,7 +192,9 @@ class custom_jvp(CustomFunction, Generic[_P, _R]):
         return handing_on(lambda: self._call(name, static, dyn, merge), lambda refs: call_custom_jvp(self, static, merge, dyn, refs), given)
 
     def _with_operands(self, merge, refill):
-        """The function of (traced values among the static arguments, *the other arguments), with the same rule."""
+        """The function of (traced values among the static arguments, *the other arguments), with
+        the same rule.
+        """
 
         def rule(primals, tangents):
             traced, *dyn = primals
@@ -200,7 +213,9 @@ class custom_jvp(CustomFunction, Generic[_P, _R]):
 
 
 def _constant(args, positions):
-    """The arguments, those at some positions without derivatives: a rule runs outside of the derivative that it defines."""
+    """The arguments, those at some positions without derivatives: a rule runs outside of the
+    derivative that it defines.
+    """
     where = {i % len(args) if i < 0 else i for i in positions} if positions else ()
     return tuple(tree_map(without_gradient, x) if i in where else x for i, x in enumerate(args)) if where else args
 
@@ -299,7 +314,8 @@ class custom_vjp(CustomFunction, Generic[_P, _R]):
 
     Args:
       fun: the function.
-      nondiff_argnums, nondiff_argnames: arguments that are not differentiated and are not arrays; `bwd` gets them first.
+      nondiff_argnums, nondiff_argnames: arguments that are not differentiated and are not arrays;
+        `bwd` gets them first.
 
     Example:
       @custom_vjp
@@ -318,8 +334,10 @@ class custom_vjp(CustomFunction, Generic[_P, _R]):
 
         Args:
           fwd: `fwd(*args) -> (out, residuals)`; residuals are any pytree of arrays.
-          bwd: `bwd(*nondiff_args, residuals, cotangent) -> tuple`, one cotangent per argument that is differentiated; None is a zero.
-          symbolic_zeros: give `fwd` its arguments as `CustomVJPPrimal`, and `bwd` zero cotangents as `SymbolicZero`.
+          bwd: `bwd(*nondiff_args, residuals, cotangent) -> tuple`, one cotangent per argument that
+            is differentiated; None is a zero.
+          symbolic_zeros: give `fwd` its arguments as `CustomVJPPrimal`, and `bwd` zero cotangents
+            as `SymbolicZero`.
           optimize_remat: accepted for compatibility; unused parts of `fwd` are always dropped.
         """
         self.fwd, self.bwd, self.symbolic_zeros = fwd, bwd, symbolic_zeros
@@ -349,7 +367,9 @@ class custom_vjp(CustomFunction, Generic[_P, _R]):
         return handing_on(lambda: self._call(name, static, dyn, merge), with_refs, given)
 
     def _with_operands(self, merge, refill):
-        """The function of (traced values among the static arguments, *the other arguments), with the same rule."""
+        """The function of (traced values among the static arguments, *the other arguments), with
+        the same rule.
+        """
         fun = named(lambda traced, *dyn: self.fun(*merge(dyn, refill(traced))), name_of(self.fun))
         if is_within(self):
 
@@ -471,7 +491,11 @@ class _FlatVjpRule:
         return self._flat_cotangents(grads)
 
     def _flat_cotangents(self, grads):
-        """One entry per input leaf. None is a zero, for one leaf or for a whole subtree; any other leaf is used for all leaves below its place."""
+        """One entry per input leaf.
+
+        None is a zero, for one leaf or for a whole subtree; any other leaf is used for all leaves
+        below its place.
+        """
         dummy = self.dyn_tree.unflatten([object() for _ in range(self.dyn_tree.num_leaves)])
         is_none = lambda x: x is None
         try:
@@ -521,7 +545,8 @@ class _FlatVjpRule:
 def custom_gradient(fun: Callable[_P, tuple[_R, Any]]) -> Callable[_P, _R]:
     """A function that returns its value and its own pullback: `fun(*args) -> (out, vjp)`.
 
-    `vjp(cotangent)` returns a tuple of one cotangent per argument; for a single argument it may return the cotangent itself.
+    `vjp(cotangent)` returns a tuple of one cotangent per argument; for a single argument it may
+    return the cotangent itself.
 
     Args:
         fun: function that returns (out, vjp).
@@ -556,7 +581,9 @@ def custom_gradient(fun: Callable[_P, tuple[_R, Any]]) -> Callable[_P, _R]:
 
 
 class _Pullback:
-    """A traced pullback between passes: the values it closes over are leaves, its program is static."""
+    """A traced pullback between passes: the values it closes over are leaves, its program is
+    static.
+    """
 
     def __init__(self, consts, converted):
         self.consts, self.converted = consts, converted
@@ -566,7 +593,9 @@ register_pytree_node(_Pullback, lambda p: ((p.consts,), p.converted), lambda con
 
 
 def _closed(fun, avals):
-    """`fun` of leaves, traced: (`converted(consts, *leaves)`, consts), the consts being every array that `fun` closes over."""
+    """`fun` of leaves, traced: (`converted(consts, *leaves)`, consts), the consts being every array
+    that `fun` closes over.
+    """
     flat = FlatFun(fun, tree_structure((tuple(avals), {})))
     program, consts = _core.make_program(flat, avals)
     program, out_tree = program.jaxpr, flat.out_tree
@@ -586,7 +615,8 @@ def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Callab
       *example_args: arguments, or `ShapeDtypeStruct`s like them.
 
     Returns:
-      (converted, consts): `converted(*args, *consts)` equals `fun(*args)` and captures no value that is being differentiated.
+      (converted, consts): `converted(*args, *consts)` equals `fun(*args)` and captures no value
+      that is being differentiated.
     """
     leaves, in_tree = tree_flatten((example_args, {}))
     avals = [getattr(x, "aval", None) or _core.get_aval(x) for x in leaves]

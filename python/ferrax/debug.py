@@ -53,7 +53,9 @@ class OrderedDebugEffect:
 
 
 class _Formatter(string.Formatter):
-    """Raises an error for arguments that the format does not use, since they were most likely meant to be printed."""
+    """Raises an error for arguments that the format does not use, since they were most likely meant
+    to be printed.
+    """
 
     def check_unused_args(self, used_args, args, kwargs):
         unused = [arg for i, arg in enumerate(args) if i not in used_args]
@@ -99,7 +101,9 @@ class _Placeholder:
 
 
 def _no_more(name, args, kwargs):
-    """The two-call form, `print(ordered=True)("x = {}", x)`: the second call takes the arguments."""
+    """The two-call form, `print(ordered=True)("x = {}", x)`: the second call takes the
+    arguments.
+    """
     if args or kwargs:
         raise TypeError(f"{name} received unexpected arguments in the two-call form: {args=} {kwargs=}")
 
@@ -130,7 +134,8 @@ def print(
     """Prints values from inside a program, each time it runs.
 
     Args:
-        fmt: a format string in the manner of `str.format`; None for the two-call form, `print(ordered=True)("x = {}", x)`.
+        fmt: a format string in the manner of `str.format`; None for the two-call form,
+          `print(ordered=True)("x = {}", x)`.
         *args, **kwargs: the values: arrays, or anything else.
         ordered: bool; whether the lines appear in program order. An ordered print cannot be mapped.
         partitioned: bool; True is accepted with a warning, since values are printed whole.
@@ -163,10 +168,12 @@ def log(
     _use_logging: bool = True,
     **kwargs: Any,
 ) -> Callable[..., None] | None:
-    """Writes values from inside a program to the logger `ferrax.debug` at level INFO, each time it runs.
+    """Writes values from inside a program to the logger `ferrax.debug` at level INFO, each time it
+    runs.
 
     Args:
-        fmt: a format string in the manner of `str.format`; None for the two-call form, `log(ordered=True)("x = {}", x)`.
+        fmt: a format string in the manner of `str.format`; None for the two-call form,
+          `log(ordered=True)("x = {}", x)`.
         *args, **kwargs: the values: arrays, or anything else.
         ordered: bool; whether the lines appear in program order. Ordered output cannot be mapped.
         partitioned: bool; True is accepted with a warning, since values are written whole.
@@ -211,7 +218,8 @@ def callback(
 
 
 def inspect_array_sharding(value: Any, *, callback: Callable[[Sharding], None]) -> None:
-    """Calls a function with the sharding of an array: at once, or, for a traced array, each time the program runs.
+    """Calls a function with the sharding of an array: at once, or, for a traced array, each time
+    the program runs.
 
     Args:
         value: array, or a pytree of arrays.
@@ -233,13 +241,15 @@ def inspect_array_sharding(value: Any, *, callback: Callable[[Sharding], None]) 
 def visualize_sharding(
     shape: Sequence[int], sharding: Sharding, *, use_color: bool = True, scale: float = 1.0, min_width: int = 9, max_width: int = 80, color_map: Any = None
 ) -> None:
-    """Prints the shards of an array of one or two dimensions as boxes with the names of their devices.
+    """Prints the shards of an array of one or two dimensions as boxes with the names of their
+    devices.
 
     Args:
         shape: tuple of one or two ints, the array's shape.
         sharding: Sharding, where the array's parts are.
         use_color: bool; False is accepted with a warning, since the picture has no colors.
-        scale: number; a picture of n columns is 12 n `scale` characters wide, within the two bounds that follow.
+        scale: number; a picture of n columns is 12 n `scale` characters wide, within the two bounds
+          that follow.
         min_width: int, the least width of the picture in characters.
         max_width: int, the greatest width of the picture in characters.
         color_map: accepted with a warning, since the picture has no colors.
@@ -273,7 +283,8 @@ def visualize_sharding(
 
 
 def visualize_array_sharding(arr: Array, **kwargs: Any) -> None:
-    """Prints the parts of an array as `visualize_sharding` does: at once, or, for a traced array, each time the program runs.
+    """Prints the parts of an array as `visualize_sharding` does: at once, or, for a traced array,
+    each time the program runs.
 
     Args:
         arr: array of one or two dimensions.
@@ -299,9 +310,11 @@ def visualize_array_sharding(arr: Array, **kwargs: Any) -> None:
 def breakpoint(
     *, backend: str | None = None, filter_frames: bool = True, num_frames: int | None = None, ordered: bool = False, token: Any = None, **kwargs: Any
 ) -> None:
-    """Stops here with Python's debugger (`sys.breakpointhook`): at once, or, in a program, each time it runs.
+    """Stops here with Python's debugger (`sys.breakpointhook`): at once, or, in a program, each
+    time it runs.
 
-    The debugger shows a frame with the caller's variables, arrays with the values that they have at that time: `p x`. `c` continues.
+    The debugger shows a frame with the caller's variables, arrays with the values that they have at
+    that time: `p x`. `c` continues.
 
     Args:
         backend: must be None: there is only Python's debugger.

@@ -3,7 +3,8 @@
     jax.distributed.initialize()
     print(jax.process_index(), jax.process_count(), len(jax.devices()), len(jax.local_devices()))
 
-Invariant: a program that does not call `initialize` is the only process of its run, however it was started.
+Invariant: a program that does not call `initialize` is the only process of its run, however it was
+started.
 """
 
 from __future__ import annotations
@@ -40,20 +41,25 @@ def initialize(
 ) -> None:
     """Joins the run that this process was started for: its devices are then those of all processes.
 
-    The launcher (`mpirun`, `mpiexec`, `srun`) gives the number of processes and the number of this one, and MPI finds the others, so that no argument is needed. Where
-    arguments are given, they are checked. Several processes need `mpi4py` (the extra `ferrax[mpi]`).
+    The launcher (`mpirun`, `mpiexec`, `srun`) gives the number of processes and the number of this
+    one, and MPI finds the others, so that no argument is needed. Where arguments are given, they
+    are checked. Several processes need `mpi4py` (the extra `ferrax[mpi]`).
 
     Args:
         coordinator_address: accepted without effect: MPI connects the processes.
         num_processes: int, the number of processes; checked against the launcher's.
         process_id: int, the number of this process; checked against the launcher's.
-        local_device_ids: int or sequence of ints: this process has as many CPU devices as there are numbers.
-        cluster_detection_method: "mpi4py" uses MPI even if no launcher's variables are set; other methods read the variables.
-        initialization_timeout: seconds after which it is an error that other processes have not appeared: the process ends with a message, as MPI cannot
-            be interrupted.
-        heartbeat_timeout_seconds: seconds. If nothing is received from an awaited process for this long, or if both
-            processes wait for each other for this long, an error is raised. A computing or sleeping process responds. 0: never.
-        shutdown_timeout_seconds: seconds. A process that has come to its end waits for the others to end; if this takes longer, it ends all of them. 0: never.
+        local_device_ids: int or sequence of ints: this process has as many CPU devices as there are
+          numbers.
+        cluster_detection_method: "mpi4py" uses MPI even if no launcher's variables are set; other
+          methods read the variables.
+        initialization_timeout: seconds after which it is an error that other processes have not
+            appeared: the process ends with a message, as MPI cannot be interrupted.
+        heartbeat_timeout_seconds: seconds. If nothing is received from an awaited process for this
+            long, or if both processes wait for each other for this long, an error is raised. A
+            computing or sleeping process responds. 0: never.
+        shutdown_timeout_seconds: seconds. A process that has come to its end waits for the others
+          to end; if this takes longer, it ends all of them. 0: never.
         coordinator_bind_address: accepted without effect.
         slice_index: accepted without effect.
         partition_index: accepted without effect.
@@ -62,8 +68,9 @@ def initialize(
         None.
 
     Raises:
-        RuntimeError: it was called before, devices were already used, several processes are requested and no launcher started them, mpi4py is missing, or
-            its MPI has another number of processes than the launcher has started.
+        RuntimeError: it was called before, devices were already used, several processes are
+            requested and no launcher started them, mpi4py is missing, or its MPI has another number
+            of processes than the launcher has started.
         ValueError: an argument contradicts the launcher.
     """
     if _state["initialized"]:

@@ -1,4 +1,6 @@
-"""Exchange of arrays with other libraries: they read an array in place, and their elements are copied."""
+"""Exchange of arrays with other libraries: they read an array in place, and their elements are
+copied.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,9 @@ def from_dlpack(external_array: Any, device: Device | Sharding | None = None, co
 
 
 def _view(external_array):
-    """The elements as numpy has them. bfloat16 and the floats of 8 bits, for which it has no code, pass as unsigned integers."""
+    """The elements as numpy has them. bfloat16 and the floats of 8 bits, for which it has no code,
+    pass as unsigned integers.
+    """
     try:
         return np.from_dlpack(external_array)
     except (RuntimeError, BufferError):
@@ -80,7 +84,9 @@ class _Taken:
 
 
 def is_supported_dtype(dtype: DTypeLike) -> bool:
-    """Whether DLPack can exchange arrays of a dtype. Floats of 8 bits need a consumer that knows DLPack 1.1.
+    """Whether DLPack can exchange arrays of a dtype.
+
+    Floats of 8 bits need a consumer that knows DLPack 1.1.
 
     Args:
         dtype: anything that names a dtype.

@@ -1,6 +1,7 @@
 """Dtypes: promotion, canonical widths, kinds, limits.
 
-Invariant: numpy's dtypes, and those of ml_dtypes that numpy lacks. ml_dtypes is imported when the first of them is used.
+Invariant: numpy's dtypes, and those of ml_dtypes that numpy lacks. ml_dtypes is imported when the
+first of them is used.
 """
 
 from __future__ import annotations
@@ -55,11 +56,13 @@ class TypePromotionError(ValueError):
 
 
 def issubdtype(a: Any, b: Any) -> bool:
-    """Whether one dtype is at or below another in NumPy's hierarchy; the small floats and integers of ml_dtypes are floating or integer.
+    """Whether one dtype is at or below another in NumPy's hierarchy; the small floats and integers
+    of ml_dtypes are floating or integer.
 
     Args:
         a: dtype, scalar type or abstract type.
-        b: dtype, scalar type, or abstract type such as `jnp.floating`, `jnp.integer` or `jax.dtypes.prng_key`.
+        b: dtype, scalar type, or abstract type such as `jnp.floating`, `jnp.integer` or
+          `jax.dtypes.prng_key`.
 
     Returns:
         bool.
@@ -81,7 +84,8 @@ if not TYPE_CHECKING:  # a checker would take every name for one of the module's
 
 
 def canonicalize_dtype(dtype: DTypeLike, allow_extended_dtype: bool = False) -> np.dtype[Any]:
-    """The dtype that arrays get when `dtype` is requested: 64-bit types become 32-bit ones unless `jax_enable_x64` is set.
+    """The dtype that arrays get when `dtype` is requested: 64-bit types become 32-bit ones unless
+    `jax_enable_x64` is set.
 
     Args:
         dtype: anything that names a dtype.
@@ -110,7 +114,8 @@ def itemsize_bits(dtype: DTypeLike) -> int:
         dtype: anything that names a dtype.
 
     Returns:
-        int: 2 and 4 for the integers and floats of these widths, else eight times the dtype's itemsize.
+        int: 2 and 4 for the integers and floats of these widths, else eight times the dtype's
+        itemsize.
 
     >>> jax.dtypes.itemsize_bits(jnp.dtype("int4"))
     4
@@ -144,7 +149,8 @@ def result_type(*args: Any, return_weak_type_flag: bool = False) -> np.dtype[Any
         The dtype; with the flag a pair (dtype, bool).
 
     Raises:
-        TypePromotionError: the arguments do not promote to a common dtype under the setting `jax_numpy_dtype_promotion`.
+        TypePromotionError: the arguments do not promote to a common dtype under the setting
+          `jax_numpy_dtype_promotion`.
 
     >>> jax.dtypes.result_type(jnp.float16, 1.5)
     dtype('float16')

@@ -1,6 +1,7 @@
 """The exceptions that programs match on, by JAX's names and with JAX's first lines.
 
-Invariant: this module imports nothing of the package, so that the extension may raise its classes at any time.
+Invariant: this module imports nothing of the package, so that the extension may raise its classes
+at any time.
 
     try:
         ferrax.jit(lambda x: x if x > 0 else -x)(1.0)
@@ -39,7 +40,9 @@ def _described(tracer):
 
 
 class _FromTracer:
-    """Errors about one tracer: made from a finished message, or from the tracer (and a context) as JAX's own are."""
+    """Errors about one tracer: made from a finished message, or from the tracer (and a context) as
+    JAX's own are.
+    """
 
     _words = ""
 
@@ -69,16 +72,19 @@ class OutOfBoundsError(JAXIndexError):
 
 
 class ConcretizationTypeError(_FromTracer, JAXTypeError):
-    """A concrete value was needed where only a traced one exists: `float(x)`, `int(x)`, `jnp.arange(x)` under `jit`.
+    """A concrete value was needed where only a traced one exists: `float(x)`, `int(x)`,
+    `jnp.arange(x)` under `jit`.
 
-    Remedies: mark the argument static (`static_argnums`, `static_argnames`), or use an array operation in place of the conversion.
+    Remedies: mark the argument static (`static_argnums`, `static_argnames`), or use an array
+    operation in place of the conversion.
     """
 
     _words = "Abstract tracer value encountered where concrete value is expected: {}"
 
 
 class TracerBoolConversionError(ConcretizationTypeError):
-    """A traced value was used as a condition: `if x > 0` under `jit` or on a value mapped by `vmap`.
+    """A traced value was used as a condition: `if x > 0` under `jit` or on a value mapped by
+    `vmap`.
 
     Remedies: `lax.cond`, `lax.while_loop`, `jnp.where`; or mark the argument static.
     """
@@ -87,25 +93,36 @@ class TracerBoolConversionError(ConcretizationTypeError):
 
 
 class TracerArrayConversionError(_FromTracer, JAXTypeError):
-    """A traced value was handed to NumPy: `np.sin(x)` under `jit`. Remedy: `jnp.sin(x)`, or `pure_callback`."""
+    """A traced value was handed to NumPy: `np.sin(x)` under `jit`.
+
+    Remedy: `jnp.sin(x)`, or `pure_callback`.
+    """
 
     _words = "The numpy.ndarray conversion method __array__() was called on {}"
 
 
 class TracerIntegerConversionError(_FromTracer, JAXTypeError):
-    """A traced value was used as a Python integer: `[1, 2, 3][i]` under `jit`. Remedy: index an array, or mark the argument static."""
+    """A traced value was used as a Python integer: `[1, 2, 3][i]` under `jit`.
+
+    Remedy: index an array, or mark the argument static.
+    """
 
     _words = "The __index__() method was called on {}"
 
 
 class NonConcreteBooleanIndexError(_FromTracer, JAXIndexError):
-    """A traced boolean mask was used as an index, so the result's shape is unknown. Remedy: `jnp.where(mask, x, fill)`."""
+    """A traced boolean mask was used as an index, so the result's shape is unknown.
+
+    Remedy: `jnp.where(mask, x, fill)`.
+    """
 
     _words = "Array boolean indices must be concrete; got {}"
 
 
 class UnexpectedTracerError(JAXTypeError):
-    """A traced value outlived its transformation: it was kept in a global, an attribute or a closure, and used after the trace ended."""
+    """A traced value outlived its transformation: it was kept in a global, an attribute or a
+    closure, and used after the trace ended.
+    """
 
 
 class KeyReuseError(JAXTypeError):
@@ -121,4 +138,6 @@ class InconclusiveDimensionOperation(Exception):
 
 
 class JaxRuntimeError(RuntimeError):
-    """A program failed while it ran: out of memory, a callback that raised, a device that was lost."""
+    """A program failed while it ran: out of memory, a callback that raised, a device that was
+    lost.
+    """

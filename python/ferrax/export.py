@@ -1,12 +1,15 @@
-"""Exported programs: `export(jit(f))(x)` is a program without Python; `serialize` and `deserialize` pass it to other processes and to Rust.
+"""Exported programs: `export(jit(f))(x)` is a program without Python; `serialize` and `deserialize`
+pass it to other processes and to Rust.
 
     blob = export(jit(f))(ShapeDtypeStruct((8, 3), "float32")).serialize(vjp_order=1)
     y = deserialize(blob).call(x)
 
-A file is versioned, and checked when it is read: a damaged one is refused. Sizes may be symbolic (`symbolic_shape`): they are bound by the
+A file is versioned, and checked when it is read: a damaged one is refused. Sizes may be symbolic
+(`symbolic_shape`): they are bound by the
 arguments of each call. In Rust: `ferrax::export::load(path)?.call(&[x])`.
 
-Invariant: an exported program contains no Python objects; custom derivatives are kept as the programs that `vjp` makes of them.
+Invariant: an exported program contains no Python objects; custom derivatives are kept as the
+programs that `vjp` makes of them.
 """
 
 from __future__ import annotations
@@ -65,7 +68,9 @@ maximum_supported_calling_convention_version: int = 10
 
 
 class DisabledSafetyCheck:
-    """A check that is omitted when a program is serialized or called: `platform()` or `custom_call(name)`."""
+    """A check that is omitted when a program is serialized or called: `platform()` or
+    `custom_call(name)`.
+    """
 
     def __init__(self, _impl: str) -> None:
         self._impl = _impl
@@ -77,7 +82,10 @@ class DisabledSafetyCheck:
 
     @classmethod
     def custom_call(cls, target_name: str) -> DisabledSafetyCheck:
-        """Allows custom calls with this target in serialized programs. Programs have no custom calls, so this has no effect."""
+        """Allows custom calls with this target in serialized programs.
+
+        Programs have no custom calls, so this has no effect.
+        """
         return cls(f"custom_call:{target_name}")
 
     def is_custom_call(self) -> str | None:
@@ -115,12 +123,14 @@ class Exported:
       platforms: for which platforms it was exported.
       nr_devices: on how many devices it was laid out.
       disabled_safety_checks: a tuple of `DisabledSafetyCheck`.
-      calling_convention_version: between `minimum_` and `maximum_supported_calling_convention_version`.
+      calling_convention_version: between `minimum_` and
+        `maximum_supported_calling_convention_version`.
       mlir_module_serialized: the program as bytes, without the arrays it captured.
       module_kept_var_idx: which of the flat arguments it reads.
       ordered_effects, unordered_effects: empty, for a program with effects cannot be exported.
       in_shardings_hlo, out_shardings_hlo: a None for each argument and result.
-      uses_global_constants: whether its symbolic sizes or platforms are passed in addition to its arguments.
+      uses_global_constants: whether its symbolic sizes or platforms are passed in addition to its
+        arguments.
     """
 
     fun_name: str
@@ -146,12 +156,15 @@ class Exported:
 
     @api_boundary
     def call(self, *args: Any, **kwargs: Any) -> Any:
-        """The results for these arguments, which have the structure and types that the function was exported for.
+        """The results for these arguments, which have the structure and types that the function was
+        exported for.
 
-        Works under `jit` and `vmap`, inside other exported functions, and in reverse mode where there is a `vjp`.
+        Works under `jit` and `vmap`, inside other exported functions, and in reverse mode where
+        there is a `vjp`.
 
         Raises:
-          ValueError: the arguments have another structure, rank, dtype or size; or the program is for other platforms.
+          ValueError: the arguments have another structure, rank, dtype or size; or the program is
+            for other platforms.
           TypeError: an argument is not an array.
         """
         leaves, tree = tree_flatten((args, kwargs))
@@ -179,7 +192,8 @@ class Exported:
         return self._program.has_vjp
 
     def vjp(self) -> Exported:
-        """The reverse-mode derivative: takes the flat arguments and then a cotangent of each result, gives a cotangent of each argument.
+        """The reverse-mode derivative: takes the flat arguments and then a cotangent of each
+        result, gives a cotangent of each argument.
 
         Raises:
           ValueError: its file contains no derivative.
@@ -193,17 +207,22 @@ class Exported:
         """The program as a bytearray, with derivatives for reverse mode up to this order.
 
         Raises:
-          ValueError: it was deserialized without that many derivatives; or a tree contains a class that is not registered for serialization.
+          ValueError: it was deserialized without that many derivatives; or a tree contains a class
+            that is not registered for serialization.
         """
         layouts = Layouts(self.nr_devices, self._in_named_shardings, self._out_named_shardings)
         return bytearray(self._program.serialize(max(0, vjp_order), _notes(self.in_tree, self.out_tree, layouts)))
 
     def mlir_module(self, serialized: bool = True) -> str:
-        """The program as text, in the notation of `make_jaxpr`. Symbolic sizes are shown as the sizes at which the function was traced."""
+        """The program as text, in the notation of `make_jaxpr`.
+
+        Symbolic sizes are shown as the sizes at which the function was traced.
+        """
         return self._program.text()
 
     def in_shardings_jax(self, mesh: Mesh | AbstractMesh) -> Sequence[Sharding | None]:
-        """How each argument lies on a mesh with the axes of the exported function's; None where the caller chooses.
+        """How each argument lies on a mesh with the axes of the exported function's; None where the
+        caller chooses.
 
         Raises:
           ValueError: the mesh has other axes.
@@ -226,18 +245,22 @@ def export(
     disabled_checks: Sequence[DisabledSafetyCheck] = (),
     _override_lowering_rules: Sequence[tuple[Any, Any]] | None = None,
 ) -> Callable[..., Exported]:
-    """Exports a jitted function: its program for given argument types can be saved, and called elsewhere.
+    """Exports a jitted function: its program for given argument types can be saved, and called
+    elsewhere.
 
     Args:
         fun_jit: what `jit` returned.
-        platforms: sequence of names of platforms, "cpu" or "gpu"; None: the default one. One program serves all, unless the function uses `platform_dependent`.
+        platforms: sequence of names of platforms, "cpu" or "gpu"; None: the default one. One
+          program serves all, unless the function uses `platform_dependent`.
         disabled_checks: sequence of `DisabledSafetyCheck`, the checks to leave out.
 
     Returns:
-        A function of the arguments of `fun_jit`, given as arrays or as `ShapeDtypeStruct`s (whose sizes may be symbolic), that returns an `Exported`.
+        A function of the arguments of `fun_jit`, given as arrays or as `ShapeDtypeStruct`s (whose
+        sizes may be symbolic), that returns an `Exported`.
 
     Raises:
-        ValueError: `fun_jit` is not a jitted function; when called, symbolic sizes cannot be solved for.
+        ValueError: `fun_jit` is not a jitted function; when called, symbolic sizes cannot be solved
+          for.
         NotImplementedError: when called, the function calls the host.
 
     >>> from ferrax import export, jit, numpy as jnp
@@ -250,7 +273,8 @@ def export(
 
     Args:
       fun_jit: what `jit` returned.
-      platforms: names of platforms; the default one if None. There is one program for all, unless the function uses `platform_dependent`.
+      platforms: names of platforms; the default one if None. There is one program for all, unless
+        the function uses `platform_dependent`.
       disabled_checks: checks to leave out, see `DisabledSafetyCheck`.
 
     Raises:
@@ -304,7 +328,9 @@ class _Source:
         return self.trace_at(self.platforms[0], {})
 
     def _family(self, platform, names):
-        """The core's family of programs for a platform, the expressions of its sizes, and a text that identifies the family."""
+        """The core's family of programs for a platform, the expressions of its sizes, and a text
+        that identifies the family.
+        """
         closed = (self.first if platform == self.platforms[0] else self.trace_at(platform, {})).jaxpr
         return _core.ProgramFamily(names, [closed]), [], str(closed)
 
@@ -394,13 +420,18 @@ def _path_name(path):
 
 
 def _notes(in_tree, out_tree, layouts=None):
-    """The data of exported classes and shardings. Layouts are left out where there are none, as earlier versions expect."""
+    """The data of exported classes and shardings.
+
+    Layouts are left out where there are none, as earlier versions expect.
+    """
     more = [layouts.to_json()] if layouts is not None and layouts != Layouts.none(len(layouts.ins), len(layouts.outs)) else []
     return json.dumps([write_tree(in_tree), write_tree(out_tree), *more], separators=(",", ":")).encode()
 
 
 def _wrapped(program, in_tree=None, out_tree=None, scope=None, layouts=None):
-    """An `Exported` of a program of the core's; the trees are read from its notes if they are not given, and the scope from its constraints."""
+    """An `Exported` of a program of the core's; the trees are read from its notes if they are not
+    given, and the scope from its constraints.
+    """
     if in_tree is None:
         try:
             in_tree, out_tree, *more = json.loads(program.notes)
@@ -447,7 +478,9 @@ def _aval(described, scope):
 
 
 def _pullback(closed):
-    """The reverse-mode derivative of a closed program, as a function of its inputs and of a cotangent of each output."""
+    """The reverse-mode derivative of a closed program, as a function of its inputs and of a
+    cotangent of each output.
+    """
 
     def fun_vjp_jax(*given):
         primals, cts = given[: len(closed.in_avals)], given[len(closed.in_avals) :]
@@ -473,7 +506,8 @@ def deserialize(blob: bytearray) -> Exported:
         Exported.
 
     Raises:
-        ValueError: the bytes are no exported program, were damaged, or were written by a later version of the format.
+        ValueError: the bytes are no exported program, were damaged, or were written by a later
+          version of the format.
         TypeError: `blob` is not of type bytes.
     """
     return _wrapped(_core.ExportedProgram.load(bytes(memoryview(blob))))

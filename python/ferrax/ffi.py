@@ -1,11 +1,12 @@
-"""Calls of functions that are compiled elsewhere: C and C++ as handlers of the typed interface, or as plain functions of pointers.
+"""Calls of functions that are compiled elsewhere: C and C++ as handlers of the typed interface, or
+as plain functions of pointers.
 
     library = ctypes.CDLL("./librms.so")
     register_ffi_target("rms", pycapsule(library.Rms))
     ffi_call("rms", ShapeDtypeStruct(x.shape, x.dtype), vmap_method="broadcast_all")(x, eps=np.float32(1e-5))
 
-Invariant: a function sees its operands on the host, as `pure_callback` hands them, and writes results that have no other owner; `jit`, `vmap` and loops treat a call as they treat
-a callback.
+Invariant: a function sees its operands on the host, as `pure_callback` hands them, and writes
+results that have no other owner; `jit`, `vmap` and loops treat a call as they treat a callback.
 """
 
 from __future__ import annotations
@@ -49,7 +50,9 @@ _types = {}
 
 
 def pycapsule(funcptr: Any) -> Any:
-    """A function of a library that `ctypes` loaded, as a capsule that `register_ffi_target` takes. The library must stay loaded.
+    """A function of a library that `ctypes` loaded, as a capsule that `register_ffi_target` takes.
+
+    The library must stay loaded.
 
     Args:
         funcptr: function of a `ctypes.CDLL`.
@@ -67,8 +70,10 @@ def register_ffi_target(name: str, fn: Any, platform: str = "cpu", api_version: 
 
     Args:
         name: str.
-        fn: capsule with its address, or a dict of capsules by stages ("instantiate", "prepare", "initialize", "execute").
-        platform: str, the platform whose memory it works on. A function for another platform than "cpu" is accepted and never called.
+        fn: capsule with its address, or a dict of capsules by stages ("instantiate", "prepare",
+          "initialize", "execute").
+        platform: str, the platform whose memory it works on. A function for another platform than
+          "cpu" is accepted and never called.
         api_version: 1 for a handler of the typed interface, 0 for a function of pointers.
         **kwargs: traits; they make no difference.
 
@@ -90,7 +95,9 @@ def register_ffi_target(name: str, fn: Any, platform: str = "cpu", api_version: 
 
 
 def register_ffi_target_as_batch_partitionable(name: str) -> None:
-    """Declares that a function may be called on parts of a batch. It makes no difference: whole batches are passed.
+    """Declares that a function may be called on parts of a batch.
+
+    It makes no difference: whole batches are passed.
 
     Args:
         name: str, the name of a registered function.
@@ -106,7 +113,9 @@ def register_ffi_target_as_batch_partitionable(name: str) -> None:
 
 
 def register_ffi_type(name: str, type_registration: dict[str, Any], platform: str = "cpu") -> None:
-    """Registers a name for a type of state that handlers keep between stages. Without it, handlers name their type when they first store a state.
+    """Registers a name for a type of state that handlers keep between stages.
+
+    Without it, handlers name their type when they first store a state.
 
     Args:
         name: str.
@@ -137,13 +146,15 @@ def register_ffi_type_id(name: str, obj: Any, platform: str = "cpu") -> NoReturn
 
 
 def include_dir() -> str:
-    """The folder with the headers of the typed interface, if a `jaxlib` that contains them is installed.
+    """The folder with the headers of the typed interface, if a `jaxlib` that contains them is
+    installed.
 
     Returns:
         str, a path.
 
     Raises:
-        RuntimeError: there is no such folder. Handlers that were compiled with these headers work anyway; a plain function does not need them (`api_version=0`).
+        RuntimeError: there is no such folder. Handlers that were compiled with these headers work
+          anyway; a plain function does not need them (`api_version=0`).
     """
     for folder in map(pathlib.Path, sys.path):
         if (folder / "jaxlib" / "include").is_dir():
@@ -292,16 +303,21 @@ def ffi_call(
 
     Args:
       target_name: its name. It is looked up when the call runs.
-      result_shape_dtypes: an object with a shape and a dtype for the result, or a sequence of such objects.
+      result_shape_dtypes: an object with a shape and a dtype for the result, or a sequence of such
+        objects.
       has_side_effect: whether it is called although its results are unused.
       vmap_method: the behaviour under `vmap`, as for `pure_callback`.
-      input_layouts, output_layouts: for each array None (the last axis is contiguous), a `Layout`, or its axes from the slowest to the fastest. Shapes are passed unchanged.
-      input_output_aliases: for the number of an operand, the number of the result that shares its memory and is initialized with it.
-      custom_call_api_version: 4: a handler of the typed interface; 1 or 2: `void f(void* out, const void** in)`, in 2 with the opaque string, its length and a status.
+      input_layouts, output_layouts: for each array None (the last axis is contiguous), a `Layout`,
+        or its axes from the slowest to the fastest. Shapes are passed unchanged.
+      input_output_aliases: for the number of an operand, the number of the result that shares its
+        memory and is initialized with it.
+      custom_call_api_version: 4: a handler of the typed interface; 1 or 2:
+        `void f(void* out, const void** in)`, in 2 with the opaque string, its length and a status.
       legacy_backend_config: the opaque string.
 
     Returns:
-      a function of arrays; its keyword arguments are the handler's attributes: numbers, strings, NumPy arrays, dicts.
+      a function of arrays; its keyword arguments are the handler's attributes: numbers, strings,
+      NumPy arrays, dicts.
 
     Raises:
       ValueError: an option is not valid, or does not fit the arrays.
@@ -362,7 +378,8 @@ def ffi_lowering(
 
     Args:
         call_target_name: str, the name of a registered function.
-        operand_layouts, result_layouts, backend_config, skip_ffi_layout_processing, **lowering_args: options of that compiler.
+        operand_layouts, result_layouts, backend_config: options of that compiler.
+        skip_ffi_layout_processing, **lowering_args: the same.
 
     Raises:
         NotImplementedError: always.

@@ -26,7 +26,8 @@ def ravel_pytree(pytree: Any) -> tuple[Array, Callable[[Array], Any]]:
       pytree: a pytree of arrays and scalars.
 
     Returns:
-      (flat, unravel): the vector, and the function that takes such a vector back to a pytree of the leaves' own shapes and dtypes.
+      (flat, unravel): the vector, and the function that takes such a vector back to a pytree of the
+      leaves' own shapes and dtypes.
 
     Raises:
       ValueError: (by unravel) the vector has the wrong length.
@@ -48,7 +49,10 @@ def ravel_pytree(pytree: Any) -> tuple[Array, Callable[[Array], Any]]:
 
 @dataclasses.dataclass(frozen=True)
 class _Unravel:
-    """The function back: the structure, and the position of each leaf in the vector. Those of like trees are equal."""
+    """The function back: the structure, and the position of each leaf in the vector.
+
+    Those of like trees are equal.
+    """
 
     treedef: Any
     shapes: tuple[tuple[int, ...], ...]

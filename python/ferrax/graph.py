@@ -3,8 +3,9 @@
     print(graph.dot(jax.make_jaxpr(f)(x)))                 # for `dot -Tsvg`
     open("f.svg", "w").write(graph.svg(jax.make_jaxpr(f)(x)))
 
-Each equation is a node, each value that one makes for another an edge with its type. An equation that holds programs (a loop, a branch, a call) is
-drawn as a box around them in Graphviz text, and names them in a picture.
+Each equation is a node, each value that one makes for another an edge with its type. An equation
+that holds programs (a loop, a branch, a call) is drawn as a box around them in Graphviz text, and
+names them in a picture.
 
 Invariant: the program is drawn unchanged; nothing is simplified.
 """
@@ -21,7 +22,10 @@ __all__ = ["dot", "svg"]
 
 
 def _open(program):
-    """The open program of an object: a program, a result of `make_jaxpr`, or a traced function. Raises TypeError for anything else."""
+    """The open program of an object: a program, a result of `make_jaxpr`, or a traced function.
+
+    Raises TypeError for anything else.
+    """
     while not isinstance(program, Jaxpr):
         inner = getattr(program, "jaxpr", None)
         if inner is None or inner is program:
@@ -54,7 +58,9 @@ def _said(eqn):
 
 
 def _programs(value):
-    """The programs inside a parameter, each with its position; None if the parameter itself is the program."""
+    """The programs inside a parameter, each with its position; None if the parameter itself is the
+    program.
+    """
     each = enumerate(value) if isinstance(value, (tuple, list)) else [(None, value)]
     return [(k, p) for k, p in each if isinstance(p, (ClosedJaxpr, Jaxpr))]
 
@@ -126,7 +132,8 @@ _HIGH, _GAP, _LETTER, _BETWEEN = 26, 34, 7, 18
 
 
 def svg(program: Any) -> str:
-    """A program as an SVG picture: inputs on top, results at the bottom, every equation below its operands.
+    """A program as an SVG picture: inputs on top, results at the bottom, every equation below its
+    operands.
 
     Args:
         program: ClosedJaxpr, Jaxpr, or an object with a `.jaxpr`.
@@ -168,7 +175,9 @@ def svg(program: Any) -> str:
 
 
 def _nodes(jaxpr):
-    """The labels of the nodes, their descriptions, and the arrows between them: (from, to, type)."""
+    """The labels of the nodes, their descriptions, and the arrows between them: (from, to,
+    type).
+    """
     labels, tips, arrows, made = [], [], [], {}
 
     def node(label, tip):
@@ -191,7 +200,9 @@ def _nodes(jaxpr):
 
 
 def _rows(n, arrows, last):
-    """The nodes in rows, each below all its operands; within a row, in the order of their operands."""
+    """The nodes in rows, each below all its operands; within a row, in the order of their
+    operands.
+    """
     needs = [[] for _ in range(n)]
     for a, b, _ in arrows:
         needs[b].append(a)

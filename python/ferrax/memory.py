@@ -1,4 +1,6 @@
-"""Kinds of memory. A device has one here, so an array that is put into any of them stays where it is.
+"""Kinds of memory.
+
+A device has one here, so an array that is put into any of them stays where it is.
 
 jax.device_put(x, memory.Space.Device)
 """

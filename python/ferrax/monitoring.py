@@ -3,10 +3,12 @@
     register_event_duration_secs_listener(lambda event, seconds, **kw: print(event, seconds))
     record_event_duration_secs("/mine/load", 0.25)
 
-While a listener of durations is registered, the runtime reports what tracing and compiling take, as `/jax/core/compile/jaxpr_trace_duration` and
-`/jax/core/compile/backend_compile_duration`, with the name of the function as `fun_name`.
+While a listener of durations is registered, the runtime reports what tracing and compiling take, as
+`/jax/core/compile/jaxpr_trace_duration` and `/jax/core/compile/backend_compile_duration`, with the
+name of the function as `fun_name`.
 
-Invariant: a listener is called once for each report, in the order in which they were registered, on the thread that reports.
+Invariant: a listener is called once for each report, in the order in which they were registered, on
+the thread that reports.
 """
 
 from __future__ import annotations
@@ -124,7 +126,8 @@ def register_event_listener(callback: Callable[..., None]) -> None:
 
 
 def register_event_duration_secs_listener(callback: Callable[..., None]) -> None:
-    """Registers a function that is called for each duration, those of Ferrax's own tracing and compiling included.
+    """Registers a function that is called for each duration, those of Ferrax's own tracing and
+    compiling included.
 
     Args:
         callback: `callback(event, duration, **kwargs)`.

@@ -84,12 +84,14 @@ def segment_sum(
     Args:
         data: array of shape (n, ...).
         segment_ids: array of integers, one for each row; one row alone is that of every id.
-        num_segments: int: how many rows the result has; None: the largest id plus one, which must be known.
+        num_segments: int: how many rows the result has; None: the largest id plus one, which must
+          be known.
         indices_are_sorted: a promise that they are ascending.
         unique_indices: a promise that no index occurs twice.
         bucket_size: int: first combine buckets of this many rows; None: all rows at once.
         mode: ids out of range: "drop" (None) or "clip".
-        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or
+          `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array of shape (num_segments, ...), of data's dtype.
@@ -118,17 +120,21 @@ def segment_prod(
     mode: GatherScatterMode | str | None = None,
     out_sharding: NamedSharding | PartitionSpec | None = None,
 ) -> Array:
-    """Products of the rows of `data` that share an id; 1 for ids that do not occur. See `segment_sum`.
+    """Products of the rows of `data` that share an id; 1 for ids that do not occur.
+
+    See `segment_sum`.
 
     Args:
         data: array of shape (n, ...).
         segment_ids: array of integers, one for each row; one row alone is that of every id.
-        num_segments: int: how many rows the result has; None: the largest id plus one, which must be known.
+        num_segments: int: how many rows the result has; None: the largest id plus one, which must
+          be known.
         indices_are_sorted: a promise that they are ascending.
         unique_indices: a promise that no index occurs twice.
         bucket_size: int: first combine buckets of this many rows; None: all rows at once.
         mode: ids out of range: "drop" (None) or "clip".
-        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or
+          `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array of shape (num_segments, ...), of data's dtype.
@@ -157,17 +163,22 @@ def segment_max(
     mode: GatherScatterMode | str | None = None,
     out_sharding: NamedSharding | PartitionSpec | None = None,
 ) -> Array:
-    """Maxima of the rows of `data` that share an id; -inf or the least value for ids that do not occur. See `segment_sum`.
+    """Maxima of the rows of `data` that share an id; -inf or the least value for ids that do not
+    occur.
+
+    See `segment_sum`.
 
     Args:
         data: array of shape (n, ...).
         segment_ids: array of integers, one for each row; one row alone is that of every id.
-        num_segments: int: how many rows the result has; None: the largest id plus one, which must be known.
+        num_segments: int: how many rows the result has; None: the largest id plus one, which must
+          be known.
         indices_are_sorted: a promise that they are ascending.
         unique_indices: a promise that no index occurs twice.
         bucket_size: int: first combine buckets of this many rows; None: all rows at once.
         mode: ids out of range: "drop" (None) or "clip".
-        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or
+          `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array of shape (num_segments, ...), of data's dtype.
@@ -196,17 +207,22 @@ def segment_min(
     mode: GatherScatterMode | str | None = None,
     out_sharding: NamedSharding | PartitionSpec | None = None,
 ) -> Array:
-    """Minima of the rows of `data` that share an id; inf or the greatest value for ids that do not occur. See `segment_sum`.
+    """Minima of the rows of `data` that share an id; inf or the greatest value for ids that do not
+    occur.
+
+    See `segment_sum`.
 
     Args:
         data: array of shape (n, ...).
         segment_ids: array of integers, one for each row; one row alone is that of every id.
-        num_segments: int: how many rows the result has; None: the largest id plus one, which must be known.
+        num_segments: int: how many rows the result has; None: the largest id plus one, which must
+          be known.
         indices_are_sorted: a promise that they are ascending.
         unique_indices: a promise that no index occurs twice.
         bucket_size: int: first combine buckets of this many rows; None: all rows at once.
         mode: ids out of range: "drop" (None) or "clip".
-        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or
+          `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array of shape (num_segments, ...), of data's dtype.

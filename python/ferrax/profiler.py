@@ -1,11 +1,12 @@
-"""Profiles: a trace of annotations, tracing and compilation, as a file for https://ui.perfetto.dev or chrome://tracing.
+"""Profiles: a trace of annotations, tracing and compilation, as a file for https://ui.perfetto.dev
+or chrome://tracing.
 
     with trace("/tmp/profile"):
         with StepTraceAnnotation("train", step_num=1):
             step(params, batch).block_until_ready()
 
-The file is DIR/plugins/profile/TIME/perfetto_trace.json.gz. It has the annotated spans of each thread, and those of tracing and compiling by the function's name;
-when kernels ran is not in it.
+The file is DIR/plugins/profile/TIME/perfetto_trace.json.gz. It has the annotated spans of each
+thread, and those of tracing and compiling by the function's name; when kernels ran is not in it.
 
 Invariant: one trace at a time; annotations outside of a trace cost next to nothing.
 """
@@ -94,8 +95,10 @@ def start_trace(
     Args:
         log_dir: path of a directory, made if it does not exist.
         create_perfetto_link: must be False: there is no server that could show the trace.
-        create_perfetto_trace: bool; True is accepted with a warning, since the file is written in any case.
-        profiler_options: ProfileOptions, accepted with a warning, since a trace contains everything.
+        create_perfetto_trace: bool; True is accepted with a warning, since the file is written in
+          any case.
+        profiler_options: ProfileOptions, accepted with a warning, since a trace contains
+          everything.
 
     Returns:
         None.
@@ -138,8 +141,10 @@ def trace(
     Args:
         log_dir: path of a directory, made if it does not exist.
         create_perfetto_link: must be False: there is no server that could show the trace.
-        create_perfetto_trace: bool; True is accepted with a warning, since the file is written in any case.
-        profiler_options: ProfileOptions, accepted with a warning, since a trace contains everything.
+        create_perfetto_trace: bool; True is accepted with a warning, since the file is written in
+          any case.
+        profiler_options: ProfileOptions, accepted with a warning, since a trace contains
+          everything.
 
     Yields:
         None.
@@ -210,7 +215,8 @@ def annotate_function(func: Callable[_P, _R], name: str | None = None, **decorat
 
 
 def start_server(port: int, requires_backend: bool = True) -> NoReturn:
-    """Not supported, because there is no server: use `start_trace` and `stop_trace` in the process itself.
+    """Not supported, because there is no server: use `start_trace` and `stop_trace` in the process
+    itself.
 
     Args:
         port: int.
@@ -238,7 +244,8 @@ def device_memory_profile(backend: str | None = None) -> bytes:
         backend: str, a platform; by default the default one.
 
     Returns:
-        bytes of JSON: for each device, by name, a list of the type, count and bytes of the arrays that Python refers to.
+        bytes of JSON: for each device, by name, a list of the type, count and bytes of the arrays
+        that Python refers to.
     """
     out = {}
     for device in devices(backend):

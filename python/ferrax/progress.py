@@ -2,8 +2,8 @@
 
     step = jax.jit(lambda state, batches: progress.scan(train, state, batches, desc="training"))
 
-The bar is tqdm's or rich's if they are installed, else a line of text. The loop calls the host at its steps 1, 4, 16, .., and, once the pace is known,
-about ten times a second.
+The bar is tqdm's or rich's if they are installed, else a line of text. The loop calls the host at
+its steps 1, 4, 16, .., and, once the pace is known, about ten times a second.
 
 Invariant: values, derivatives and errors are those of the loop without a bar.
 """
@@ -144,7 +144,9 @@ class _Run:
 
 
 class _Loop:
-    """The host's side of one loop in a program, which may run many times, in several threads at once."""
+    """The host's side of one loop in a program, which may run many times, in several threads at
+    once.
+    """
 
     def __init__(self, total, desc, bar):
         self.total, self.desc, self.make = total, desc, _maker(bar)
@@ -172,7 +174,9 @@ class _Loop:
 
 
 class _Counter:
-    """The program's part: (steps done, the step of the next call, the number of the run), carried with the loop's own carry."""
+    """The program's part: (steps done, the step of the next call, the number of the run), carried
+    with the loop's own carry.
+    """
 
     def __init__(self, total, desc, bar):
         self.loop = _Loop(total, desc, bar)
@@ -225,7 +229,8 @@ def scan(
     Args:
       f, init, xs, length, reverse, unroll: as in `lax.scan`.
       desc: str, put in front of the bar.
-      bar: "tqdm", "rich", "plain", or a function of (total, desc) that makes an object with `update(n)` and `close()`; the first that is installed if None.
+      bar: "tqdm", "rich", "plain", or a function of (total, desc) that makes an object with
+        `update(n)` and `close()`; the first that is installed if None.
 
     Returns:
       the last carry and the stacked outputs.
@@ -282,7 +287,8 @@ def fori_loop(
         init_val: pytree of arrays.
         unroll: int or bool, as in `lax.fori_loop`.
         desc: str, put in front of the bar.
-        bar: "tqdm", "rich", "plain", or a function of (total, desc) that makes an object with `update(n)` and `close()`; None: the first that is installed.
+        bar: "tqdm", "rich", "plain", or a function of (total, desc) that makes an object with
+          `update(n)` and `close()`; None: the first that is installed.
 
     Returns:
         The last value.
@@ -332,7 +338,8 @@ def while_loop(
         init_val: pytree of arrays.
         total: int, the number of steps where it is known; None: the bar has no end.
         desc: str, put in front of the bar.
-        bar: "tqdm", "rich", "plain", or a function of (total, desc) that makes an object with `update(n)` and `close()`; None: the first that is installed.
+        bar: "tqdm", "rich", "plain", or a function of (total, desc) that makes an object with
+          `update(n)` and `close()`; None: the first that is installed.
 
     Returns:
         The last value.

@@ -1,6 +1,7 @@
 """Meshes, shardings and partition specifications: the public names.
 
-Invariant: the definitions are in `_runtime.mesh`, `_sharding.spec`, `_sharding.shardings`, `_sharding.explicit_axes` and `_sharding.parts`.
+Invariant: the definitions are in `_runtime.mesh`, `_sharding.spec`, `_sharding.shardings`,
+`_sharding.explicit_axes` and `_sharding.parts`.
 
     >>> NamedSharding(make_mesh((1,), ("x",)), P("x")).shard_shape((4, 2))
     (4, 2)

@@ -52,7 +52,9 @@ class ArgInfo:
 
 
 def _mismatches(treedef, given):
-    """Says how the arguments of a compiled function differ in structure from those that it was compiled for."""
+    """Says how the arguments of a compiled function differ in structure from those that it was
+    compiled for.
+    """
     expected = treedef.unflatten([_LEAF] * treedef.num_leaves)
     found = []
     for place, seen, now in zip(("args", "kwargs"), expected, given, strict=True):

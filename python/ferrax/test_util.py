@@ -2,8 +2,8 @@
 
     check_grads(jnp.sin, (0.5,), order=2)           # forward and reverse mode, first and second derivatives
 
-Invariant: an error is an AssertionError whose message has both numbers. Tolerances are for one element: an array's are as many times as large
-as it has elements.
+Invariant: an error is an AssertionError whose message has both numbers. Tolerances are for one
+element: an array's are as many times as large as it has elements.
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ def _real_size(dtype):
 
 
 def _tolerance(given, *dtypes):
-    """The tolerance for values of these dtypes: the number given, or the loosest of the dtypes' own, which a dict may set."""
+    """The tolerance for values of these dtypes: the number given, or the loosest of the dtypes'
+    own, which a dict may set.
+    """
     if given is not None and not isinstance(given, dict):
         return given
     given = {np.dtype(k): v for k, v in (given or {}).items()}
@@ -123,7 +125,8 @@ def check_jvp(
 def check_vjp(
     f: Callable[..., Any], f_vjp: Callable[..., Any], args: Sequence[Any], atol: Any = None, rtol: Any = None, eps: float = EPS, err_msg: str = ""
 ) -> None:
-    """Checks a reverse derivative in a random direction v: <ct, J v> by a central difference must equal <J' ct, v>.
+    """Checks a reverse derivative in a random direction v: <ct, J v> by a central difference must
+    equal <J' ct, v>.
 
     Args:
         f: the function.
@@ -182,13 +185,15 @@ def check_grads(
     rtol: Any = None,
     eps: float | None = None,
 ) -> None:
-    """Checks derivatives of a function up to an order, in forward and reverse mode and their mixtures, against central differences.
+    """Checks derivatives of a function up to an order, in forward and reverse mode and their
+    mixtures, against central differences.
 
     Args:
         f: function of floating-point arrays or pytrees of them.
         args: tuple of arguments, the point at which to check.
         order: int, the highest order.
-        modes: sequence of "fwd", "rev" and "lin" (forward mode by `linearize`), or a string that names them, as "rev" or "fwd, lin".
+        modes: sequence of "fwd", "rev" and "lin" (forward mode by `linearize`), or a string that
+          names them, as "rev" or "fwd, lin".
         atol: absolute tolerance, a float or a dict by dtype; by default by dtype.
         rtol: relative tolerance, likewise.
         eps: float, the step of the difference; by default by dtype.

@@ -1,4 +1,6 @@
-"""Pytree functions under short names: `tree.map`, `tree.leaves`, ... Each is the function of the same meaning in `tree_util`."""
+"""Pytree functions under short names: `tree.map`, `tree.leaves`, ... Each is the function of the
+same meaning in `tree_util`.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,8 @@ __all__ = [
 
 
 def static(*, metadata: Any = None, **kwargs: Any) -> Any:
-    """A dataclass field that `register_dataclass` treats as metadata: `dataclasses.field` with `metadata["static"]` set.
+    """A dataclass field that `register_dataclass` treats as metadata: `dataclasses.field` with
+    `metadata["static"]` set.
 
     Args:
         metadata: mapping, as for `dataclasses.field`; None: no further data.

@@ -1,7 +1,8 @@
 """Pytrees: nested containers of leaves, flattened and unflattened.
 
-A pytree is a leaf, None (a tree without leaves), or a tuple, list, dict, OrderedDict, defaultdict, namedtuple or registered class of
-pytrees. Dicts are walked in sorted key order. Invariant: `tree_unflatten(*reversed(tree_flatten(t)))` rebuilds `t`.
+A pytree is a leaf, None (a tree without leaves), or a tuple, list, dict, OrderedDict, defaultdict,
+namedtuple or registered class of pytrees. Dicts are walked in sorted key order. Invariant:
+`tree_unflatten(*reversed(tree_flatten(t)))` rebuilds `t`.
 
     leaves, treedef = tree_flatten({"b": [1, (2, None)], "a": 3})     # [3, 1, 2], PyTreeDef({'a': *, 'b': [*, (*, None)]})
 """
@@ -125,7 +126,8 @@ def tree_leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list
 
     Args:
         tree: pytree.
-        is_leaf: predicate on nodes; a node for which it is true counts as a leaf. None: no such node.
+        is_leaf: predicate on nodes; a node for which it is true counts as a leaf. None: no such
+          node.
 
     Returns:
         List of leaves.
@@ -141,7 +143,8 @@ def tree_structure(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> P
 
     Args:
         tree: pytree.
-        is_leaf: predicate on nodes; a node for which it is true counts as a leaf. None: no such node.
+        is_leaf: predicate on nodes; a node for which it is true counts as a leaf. None: no such
+          node.
 
     Returns:
         `PyTreeDef`.
@@ -153,7 +156,8 @@ def tree_structure(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> P
 
 
 def tree_map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: Callable[[Any], bool] | None = None) -> Any:
-    """The pytree of `f(leaf, *others)` over the leaves of `tree` and the corresponding subtrees of `rest`.
+    """The pytree of `f(leaf, *others)` over the leaves of `tree` and the corresponding subtrees of
+    `rest`.
 
     Args:
         f: a function of 1 + len(rest) arguments.
@@ -198,7 +202,8 @@ def tree_reduce(function: Callable[[_T, Any], _T], tree: Any, initializer: Any =
         function: function of two arguments.
         tree: pytree.
         initializer: first value; default: the first leaf.
-        is_leaf: predicate on nodes; a node for which it is true counts as a leaf. None: no such node.
+        is_leaf: predicate on nodes; a node for which it is true counts as a leaf. None: no such
+          node.
 
     Returns:
         The last value.
@@ -216,13 +221,15 @@ def tree_reduce(function: Callable[[_T, Any], _T], tree: Any, initializer: Any =
 
 
 def tree_reduce_associative(operation: Callable[[_T, _T], _T], tree: Any, *, identity: Any = _MISSING, is_leaf: Callable[[Any], bool] | None = None) -> _T:
-    """The leaves combined pairwise by an associative operation, as a balanced tree of logarithmic depth.
+    """The leaves combined pairwise by an associative operation, as a balanced tree of logarithmic
+    depth.
 
     Args:
         operation: associative function of two leaves.
         tree: pytree.
         identity: the result for no leaves.
-        is_leaf: predicate on nodes; a node for which it is true counts as a leaf. None: no such node.
+        is_leaf: predicate on nodes; a node for which it is true counts as a leaf. None: no such
+          node.
 
     Returns:
         The combined value.
@@ -253,7 +260,8 @@ def tree_all(tree: Any, *, is_leaf: Callable[[Any], bool] | None = None) -> bool
 
     Args:
         tree: pytree.
-        is_leaf: predicate on nodes; a node for which it is true counts as a leaf. None: no such node.
+        is_leaf: predicate on nodes; a node for which it is true counts as a leaf. None: no such
+          node.
 
     Returns:
         bool.
@@ -269,7 +277,8 @@ def all_leaves(iterable: Iterable[Any], is_leaf: Callable[[Any], bool] | None = 
 
     Args:
         iterable: iterable.
-        is_leaf: predicate on nodes; a node for which it is true counts as a leaf. None: no such node.
+        is_leaf: predicate on nodes; a node for which it is true counts as a leaf. None: no such
+          node.
 
     Returns:
         bool.
@@ -316,7 +325,8 @@ def tree_broadcast(prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bo
     Args:
         prefix_tree: pytree, a prefix of full_tree.
         full_tree: pytree.
-        is_leaf: predicate on nodes; a node for which it is true counts as a leaf. None: no such node.
+        is_leaf: predicate on nodes; a node for which it is true counts as a leaf. None: no such
+          node.
 
     Returns:
         Pytree of full_tree's structure.
@@ -338,7 +348,8 @@ def tree_flatten_with_path(tree: Any, is_leaf: Callable[..., bool] | None = None
 
     Args:
         tree: pytree.
-        is_leaf: predicate on nodes; a node for which it is true counts as a leaf. None: no such node.
+        is_leaf: predicate on nodes; a node for which it is true counts as a leaf. None: no such
+          node.
         is_leaf_takes_path: call the predicate as `is_leaf(path, node)`.
 
     Returns:
@@ -369,7 +380,8 @@ def tree_leaves_with_path(tree: Any, is_leaf: Callable[..., bool] | None = None,
 
     Args:
         tree: pytree.
-        is_leaf: predicate on nodes; a node for which it is true counts as a leaf. None: no such node.
+        is_leaf: predicate on nodes; a node for which it is true counts as a leaf. None: no such
+          node.
         is_leaf_takes_path: call the predicate as `is_leaf(path, node)`.
 
     Returns:
@@ -388,7 +400,8 @@ def tree_map_with_path(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: Ca
         f: function of a path and 1 + len(rest) arguments.
         tree: pytree.
         *rest: pytrees of which tree's structure is a prefix.
-        is_leaf: predicate on nodes; a node for which it is true counts as a leaf. None: no such node.
+        is_leaf: predicate on nodes; a node for which it is true counts as a leaf. None: no such
+          node.
         is_leaf_takes_path: call the predicate as `is_leaf(path, node)`.
 
     Returns:
@@ -506,14 +519,20 @@ register_pytree_node(Partial, lambda p: ((p.args, p.keywords), p.func), lambda f
 
 
 def _serialize(self):
-    """The structure as bytes of a protocol buffer. Raises ValueError for nodes of a user's class and keys that are not strings."""
+    """The structure as bytes of a protocol buffer.
+
+    Raises ValueError for nodes of a user's class and keys that are not strings.
+    """
     from ._trees.proto import serialize
 
     return serialize(self)
 
 
 def _deserialize(registry, data):
-    """The structure that `serialize_using_proto` wrote. Raises ValueError for bytes that do not hold one."""
+    """The structure that `serialize_using_proto` wrote.
+
+    Raises ValueError for bytes that do not hold one.
+    """
     from ._trees.proto import deserialize
 
     return deserialize(registry, data)

@@ -1,4 +1,6 @@
-"""Types for annotations: `ArrayLike`, an operand of functions of arrays, and `DTypeLike`, anything that names a dtype."""
+"""Types for annotations: `ArrayLike`, an operand of functions of arrays, and `DTypeLike`, anything
+that names a dtype.
+"""
 
 from typing import Any, TypeAlias
 

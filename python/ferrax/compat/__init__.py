@@ -4,10 +4,13 @@
     ferrax.compat.install()
     import jax, optax                       # jax.numpy is ferrax.numpy
 
-`python -m ferrax program.py` does the same for a whole program, and `python -m ferrax adopt` for an environment (docs/libraries.md).
+`python -m ferrax program.py` does the same for a whole program, and `python -m ferrax adopt` for an
+environment (docs/libraries.md).
 
-Invariant: an installed JAX is never touched, and never half used: `jax.x.y` is the module `ferrax.x.y` itself or, for internals that libraries
-touch, a module of the names listed or mirrored in `_standins`; any other import fails with an error that contains the importing module and the name.
+Invariant: an installed JAX is never touched, and never half used: `jax.x.y` is the module
+`ferrax.x.y` itself or, for internals that libraries touch, a module of the names listed or mirrored
+in `_standins`; any other import fails with an error that contains the importing module and the
+name.
 """
 
 import dis
@@ -45,7 +48,9 @@ _MACHINERY = ("<frozen importlib", "importlib/__init__.py", "importlib\\__init__
 
 
 def absent(what, library):
-    """The error message for a name or module of JAX that Ferrax does not have. library: the importing module, or None."""
+    """The error message for a name or module of JAX that Ferrax does not have. library: the
+    importing module, or None.
+    """
     asked = f", which {library} asked for" if library else ""
     return f"Ferrax has no {what}{asked}. Please report it with the library's version; docs/libraries.md lists what is known."
 
@@ -67,7 +72,9 @@ def _ours(name):
 
 
 def _target(path):
-    """The object that a row of the table names: `core.Tracer`, `experimental.checkify`, or a dotted path outside Ferrax that starts with `:`."""
+    """The object that a row of the table names: `core.Tracer`, `experimental.checkify`, or a dotted
+    path outside Ferrax that starts with `:`.
+    """
     path = path[1:] if path.startswith(":") else f"ferrax.{path}"
     module, _, rest = path, "", ""
     names = []
@@ -84,14 +91,18 @@ def _target(path):
 
 
 def _says(sentence, module, name, frame):
-    """The error for an absent name, by the importing frame: `from m import name` replaces the message of an AttributeError."""
+    """The error for an absent name, by the importing frame: `from m import name` replaces the
+    message of an AttributeError.
+    """
     if frame.f_lasti >= 0 and frame.f_code.co_code[frame.f_lasti] == _IMPORT_FROM:
         return ImportError(sentence, name=module.__name__)
     return AttributeError(sentence, name=name, obj=module)
 
 
 def _speaking(module):
-    """Makes one of Ferrax's public modules, and the modules that are reached through it, name the asking module in errors about absent names."""
+    """Makes one of Ferrax's public modules, and the modules that are reached through it, name the
+    asking module in errors about absent names.
+    """
     names = dictionary(module)
     if isinstance(names.get("__getattr__"), _Speaking) or not _is_public(module):
         return module
@@ -103,7 +114,9 @@ def _speaking(module):
 
 
 def _imported_as(module):
-    """A public module of Ferrax's that is reached as an attribute, which importing it by JAX's name finds from here on."""
+    """A public module of Ferrax's that is reached as an attribute, which importing it by JAX's name
+    finds from here on.
+    """
     name = getattr(module.__spec__, "name", "") or ""
     if _is_public(module) and "jax" in sys.modules:
         sys.modules.setdefault("jax" + name.removeprefix("ferrax"), module)
@@ -116,7 +129,9 @@ def _is_public(module):
 
 
 class _Speaking:
-    """The `__getattr__` of a public module: its own, if it has one, and the message about an absent name."""
+    """The `__getattr__` of a public module: its own, if it has one, and the message about an absent
+    name.
+    """
 
     def __init__(self, module, own):
         self.module, self.own = module, own
@@ -306,7 +321,9 @@ class _Finder(importlib.metadata.DistributionFinder):
 
 
 def looked_up(name):
-    """The object that a dotted name gives under `import jax`: `ABSENT` if it does not exist, True if the name is too deep to be resolved."""
+    """The object that a dotted name gives under `import jax`: `ABSENT` if it does not exist, True
+    if the name is too deep to be resolved.
+    """
     parts = name.split(".")
     value = importlib.import_module(parts[0])
     for i, part in enumerate(parts[1:], 1):
@@ -325,7 +342,9 @@ def looked_up(name):
 
 
 def install():
-    """Makes `import jax` and `import jaxlib` import Ferrax from here on, in this process. A second call has no effect.
+    """Makes `import jax` and `import jaxlib` import Ferrax from here on, in this process.
+
+    A second call has no effect.
 
     Raises:
       ImportError: JAX itself has been imported; libraries may hold its objects.

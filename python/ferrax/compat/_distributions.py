@@ -1,7 +1,10 @@
-"""The distributions `jax` and `jaxlib` that lead to Ferrax, and their installation: `python -m ferrax adopt`.
+"""The distributions `jax` and `jaxlib` that lead to Ferrax, and their installation:
+`python -m ferrax adopt`.
 
-Invariant: `pip uninstall jax jaxlib` removes all files that are written, and no file of another distribution is ever overwritten. The record
-by which pip and `importlib.metadata` know a distribution is put in place last, so that one that was cut short is not a distribution, and the next call mends it.
+Invariant: `pip uninstall jax jaxlib` removes all files that are written, and no file of another
+distribution is ever overwritten. The record by which pip and `importlib.metadata` know a
+distribution is put in place last, so that one that was cut short is not a distribution, and the
+next call mends it.
 """
 
 import base64
@@ -47,7 +50,9 @@ def metadata(name):
 
 
 def _stubs():
-    """Files of `jax` for editors and type checkers: for each public module of Ferrax, a module with its names."""
+    """Files of `jax` for editors and type checkers: for each public module of Ferrax, a module with
+    its names.
+    """
     root = pathlib.Path(__file__).parents[1]
     for path in sorted(root.rglob("*.py")):
         *folders, file = path.relative_to(root).with_suffix("").parts

@@ -1,8 +1,10 @@
-"""`python -m ferrax doctor NAME`: which names of JAX an installed library uses, and which of them are absent here.
+"""`python -m ferrax doctor NAME`: which names of JAX an installed library uses, and which of them
+are absent here.
 
     python -m ferrax doctor mujoco-mjx
 
-Invariant: the library is read, not run. A name is looked up as `import jax` under Ferrax finds it; the library's tests are skipped.
+Invariant: the library is read, not run. A name is looked up as `import jax` under Ferrax finds it;
+the library's tests are skipped.
 """
 
 import ast
@@ -112,7 +114,8 @@ class _Uses(ast.NodeVisitor):
 
 
 def examine(name):
-    """The names of JAX that a library uses: {name: (its object, or `ABSENT`; its uses as (file, line, whether the library works without it))}.
+    """The names of JAX that a library uses: {name: (its object, or `ABSENT`; its uses as (file,
+    line, whether the library works without it))}.
 
     Raises:
       LookupError: it is not installed.

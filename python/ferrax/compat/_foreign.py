@@ -1,4 +1,5 @@
-"""Names of other compilers and of unsupported hardware: they can be imported, and raise an error that says so when they are used.
+"""Names of other compilers and of unsupported hardware: they can be imported, and raise an error
+that says so when they are used.
 
 Invariant: `_foreign.txt` lists them, with a line for each module: its names, or `*` for all.
 """

@@ -1,6 +1,8 @@
-"""Names that JAX's experimental modules import and that libraries take from there: `from jax.experimental.ode import api_util`.
+"""Names that JAX's experimental modules import and that libraries take from there:
+`from jax.experimental.ode import api_util`.
 
-Invariant: `_imports.txt` lists them, one line for each module: its names, and where each is defined. A name that Ferrax's module defines itself has priority.
+Invariant: `_imports.txt` lists them, one line for each module: its names, and where each is
+defined. A name that Ferrax's module defines itself has priority.
 """
 
 import functools
@@ -16,5 +18,7 @@ def _table():
 
 
 def import_of(module, name):
-    """The dotted path where a name that JAX's `module` imports is defined; None if it imports no such name."""
+    """The dotted path where a name that JAX's `module` imports is defined; None if it imports no
+    such name.
+    """
     return _table().get(module, {}).get(name)

@@ -1,4 +1,5 @@
-"""`python -m ferrax info`: facts about this machine and this installation, for users and for bug reports.
+"""`python -m ferrax info`: facts about this machine and this installation, for users and for bug
+reports.
 
 Invariant: nothing raises; a device that cannot be opened is listed with the reason.
 """

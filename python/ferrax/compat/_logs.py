@@ -2,7 +2,8 @@
 
     logging.getLogger("jax._src.interpreters.pxla").addHandler(mine)    # gets "Compiling jit(f) with global shapes and types ..."
 
-Invariant: a line is logged by the logger with JAX's name and by the handlers of the logger `ferrax`, and reaches the root's handlers once.
+Invariant: a line is logged by the logger with JAX's name and by the handlers of the logger
+`ferrax`, and reaches the root's handlers once.
 """
 
 import logging
@@ -46,7 +47,11 @@ class Forward(logging.Handler):
 
 
 def install():
-    """Makes log records available under JAX's names. The log `ferrax` has the level of the log `jax` unless it has its own. A second call has no effect."""
+    """Makes log records available under JAX's names.
+
+    The log `ferrax` has the level of the log `jax` unless it has its own. A second call has no
+    effect.
+    """
     ours = logging.getLogger("ferrax")
     if any(isinstance(h, Forward) for h in ours.handlers):
         return

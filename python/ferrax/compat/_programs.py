@@ -1,7 +1,8 @@
 """`python -m ferrax program.py`: a program run with `import jax` served by Ferrax.
 
-Invariant: `sys.argv`, `sys.path`, `__main__` and the exit status are those of plain `python`. Python processes that it
-starts (workers of `multiprocessing`, of pytest) find the same `jax`, through a folder at the front of PYTHONPATH.
+Invariant: `sys.argv`, `sys.path`, `__main__` and the exit status are those of plain `python`.
+Python processes that it starts (workers of `multiprocessing`, of pytest) find the same `jax`,
+through a folder at the front of PYTHONPATH.
 """
 
 import os

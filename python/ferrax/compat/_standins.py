@@ -1,9 +1,12 @@
-"""JAX's internals that libraries use: each name, its counterpart here, and the libraries that use it.
+"""JAX's internals that libraries use: each name, its counterpart here, and the libraries that use
+it.
 
-Modules of `jax.experimental`, `jax.extend` and `jax.interpreters` are listed where Ferrax has no such feature, but libraries import them.
+Modules of `jax.experimental`, `jax.extend` and `jax.interpreters` are listed where Ferrax has no
+such feature, but libraries import them.
 
-Invariant: a row names something that works, public in Ferrax or a few lines below `_src`, by the path of the module of JAX. A name without a row is looked up in the public modules in
-`MIRRORS`; if it is not there, an error says that it is absent.
+Invariant: a row names something that works, public in Ferrax or a few lines below `_src`, by the
+path of the module of JAX. A name without a row is looked up in the public modules in `MIRRORS`; if
+it is not there, an error says that it is absent.
 """
 
 import pathlib

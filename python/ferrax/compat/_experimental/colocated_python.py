@@ -1,4 +1,5 @@
-"""`jax.experimental.colocated_python`, Python that runs where the devices are: in this process, which is where all of them are.
+"""`jax.experimental.colocated_python`, Python that runs where the devices are: in this process,
+which is where all of them are.
 
 Invariant: code next to the devices runs like any other code of the process.
 """
@@ -10,7 +11,11 @@ __all__ = ["colocated_cpu_devices", "colocated_python", "colocated_python_class"
 
 
 def colocated_cpu_devices(devices_or_mesh):
-    """The CPU devices that belong to these devices: the devices themselves if they are CPU devices, else the first CPU device. For a mesh, the mesh of them."""
+    """The CPU devices that belong to these devices: the devices themselves if they are CPU devices,
+    else the first CPU device.
+
+    For a mesh, the mesh of them.
+    """
     beside = lambda d: d if d.platform == "cpu" else devices("cpu")[0]
     if isinstance(devices_or_mesh, Mesh):
         flat = [beside(d) for d in devices_or_mesh.devices.flat]

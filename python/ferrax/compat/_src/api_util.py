@@ -64,7 +64,9 @@ def is_hashable(arg):
 
 
 def infer_argnums_and_argnames(sig, argnums, argnames):
-    """Numbers and names of the same arguments, each found from the other where only one is given."""
+    """Numbers and names of the same arguments, each found from the other where only one is
+    given.
+    """
     if argnums is None and argnames is None:
         return (), ()
     numbers = None if argnums is None else (argnums,) if isinstance(argnums, int) else tuple(argnums)

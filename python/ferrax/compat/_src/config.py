@@ -1,6 +1,8 @@
-"""`jax._src.config`: the flags as objects, `enable_x64.value`, and the functions that make flags of one's own.
+"""`jax._src.config`: the flags as objects, `enable_x64.value`, and the functions that make flags of
+one's own.
 
-Invariant: a flag of Ferrax is the one in `config`; a flag that a library creates belongs to the library, and Ferrax does not read it.
+Invariant: a flag of Ferrax is the one in `config`; a flag that a library creates belongs to the
+library, and Ferrax does not read it.
 """
 
 import contextlib

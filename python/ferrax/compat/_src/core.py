@@ -1,6 +1,8 @@
-"""`jax._src.core`, `.effects` and related modules: the names of the tracing machinery that libraries use.
+"""`jax._src.core`, `.effects` and related modules: the names of the tracing machinery that
+libraries use.
 
-Invariant: the state of tracing is read from the extension; sizes are numbers, so functions that test for symbolic ones return False.
+Invariant: the state of tracing is read from the extension; sizes are numbers, so functions that
+test for symbolic ones return False.
 """
 
 import contextlib

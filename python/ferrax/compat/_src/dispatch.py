@@ -44,5 +44,7 @@ runtime_tokens = _Tokens()
 
 @functools.lru_cache(maxsize=256)
 def primitive_callable(prim, **params):
-    """A primitive with parameters as a compiled function of its operands; `primitive_callable.cache_clear` forgets all of them."""
+    """A primitive with parameters as a compiled function of its operands;
+    `primitive_callable.cache_clear` forgets all of them.
+    """
     return _core.jit(lambda *args: prim.bind(*args, **params))

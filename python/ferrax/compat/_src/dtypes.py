@@ -142,7 +142,9 @@ def check_valid_dtype(dtype):
 
 
 def check_user_dtype_supported(dtype, fun_name=None):
-    """Refuses dtypes that no array can have, and warns of widths that are not there; gives the dtype."""
+    """Refuses dtypes that no array can have, and warns of widths that are not there; gives the
+    dtype.
+    """
     check_valid_dtype(dtype)
     return np.dtype(dtype)
 

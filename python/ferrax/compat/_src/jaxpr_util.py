@@ -21,7 +21,9 @@ __all__ = [
 
 
 def all_eqns(jaxpr, revisit_inner_jaxprs=True):
-    """(program, equation) of each equation, those of programs within included; of a program that occurs twice once unless `revisit_inner_jaxprs`."""
+    """(program, equation) of each equation, those of programs within included; of a program that
+    occurs twice once unless `revisit_inner_jaxprs`.
+    """
     yield from _walk(jaxpr, None if revisit_inner_jaxprs else set())
 
 

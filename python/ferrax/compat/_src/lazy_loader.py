@@ -10,7 +10,8 @@ __all__ = ["attach"]
 
 
 def attach(package_name, submodules):
-    """(`__getattr__`, `__dir__`, `__all__`) of a package whose submodules are imported at their first use.
+    """(`__getattr__`, `__dir__`, `__all__`) of a package whose submodules are imported at their
+    first use.
 
     Raises:
       RuntimeError: the caller has no name.

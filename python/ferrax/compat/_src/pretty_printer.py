@@ -1,6 +1,8 @@
-"""Documents that are laid out to a width (`jax._src.pretty_printer`): text, breaks, groups, indentation, colours, annotations.
+"""Documents that are laid out to a width (`jax._src.pretty_printer`): text, breaks, groups,
+indentation, colours, annotations.
 
-Invariant: a group's breaks are spaces if what follows, up to the next break outside, fits on the line; else they are ends of lines. Wadler's and Lindig's layout.
+Invariant: a group's breaks are spaces if what follows, up to the next break outside, fits on the
+line; else they are ends of lines. Wadler's and Lindig's layout.
 """
 
 import enum
@@ -54,7 +56,11 @@ class Doc:
         return self.format()
 
     def format(self, width=80, *, use_color=None, output_format=None, separable_lines=False, annotation_prefix=" # ", source_map=None):
-        """The text. `source_map`, a list, gets the (start, end, source) of its regions for each line; with `separable_lines` each line sets its own colours."""
+        """The text.
+
+        `source_map`, a list, gets the (start, end, source) of its regions for each line; with
+        `separable_lines` each line sets its own colours.
+        """
         use_color = CAN_USE_COLOR if use_color is None else use_color
         return _Page(use_color, output_format is OutputFormat.HTML, separable_lines).filled(self, width, annotation_prefix, source_map)
 
@@ -69,7 +75,10 @@ def nil():
 
 
 def text(text, annotation=None, anchor=None, href=None):
-    """A text of one line. `annotation` is printed at the end of its line; `anchor` and `href` are for HTML."""
+    """A text of one line.
+
+    `annotation` is printed at the end of its line; `anchor` and `href` are for HTML.
+    """
     return Doc("text", text, annotation, anchor, href)
 
 

@@ -10,6 +10,8 @@ __all__ = ["api_boundary", "exclude_paths", "filter_traceback", "include_frame",
 
 
 def register_exclusion(path):
-    """Counts the frames of a file among the library's: errors and equations name lines elsewhere."""
+    """Counts the frames of a file among the library's: errors and equations name lines
+    elsewhere.
+    """
     exclude_paths.append(path)
     source_info_util.register_exclusion(path)

@@ -203,7 +203,9 @@ def curry(f):
 
 
 def cache(max_size=4096, trace_context_in_key=True):
-    """A decorator that remembers results. trace_context_in_key: whether results are stored separately for each trace context."""
+    """A decorator that remembers results. trace_context_in_key: whether results are stored
+    separately for each trace context.
+    """
 
     def decorator(f):
         from_context = _context if trace_context_in_key else (lambda: None)
@@ -236,7 +238,8 @@ def weakref_lru_cache(call=None, /, *, maxsize=2048, trace_context_in_key=True, 
       call: a function whose first argument can be referred to weakly.
       maxsize: the number of results that are stored for each first argument; None for all.
       trace_context_in_key: whether results are stored separately for each trace context.
-      explain: called with the list of stored keys and the arguments before each call that is not remembered, if `jax_explain_cache_misses` is set.
+      explain: called with the list of stored keys and the arguments before each call that is not
+        remembered, if `jax_explain_cache_misses` is set.
     """
     if call is None:
         return functools.partial(weakref_lru_cache, maxsize=maxsize, trace_context_in_key=trace_context_in_key, explain=explain)

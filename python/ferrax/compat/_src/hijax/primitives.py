@@ -1,4 +1,5 @@
-"""`VJPHiPrimitive`: operations written in Python with a rule for each transformation, on arrays and on values of hijax types.
+"""`VJPHiPrimitive`: operations written in Python with a rule for each transformation, on arrays and
+on values of hijax types.
 
     class Sin(VJPHiPrimitive):
         def __init__(self, aval):
@@ -7,7 +8,8 @@
         def expand(self, x): return jnp.sin(x)
         def jvp(self, primals, tangents): return self(*primals), jnp.cos(primals[0]) * tangents[0]
 
-Invariant: an equation holds arrays alone, those that a hijax value consists of and then those that carry its tangent; rules get and return the values.
+Invariant: an equation holds arrays alone, those that a hijax value consists of and then those that
+carry its tangent; rules get and return the values.
 """
 
 from __future__ import annotations
@@ -100,7 +102,11 @@ class NullAccum(GradAccum):
 
 
 class VJPHiPrimitive:
-    """The base class of such operations. A subclass sets `in_avals`, `out_aval` and `params`, and defines `expand` and the rules that it needs."""
+    """The base class of such operations.
+
+    A subclass sets `in_avals`, `out_aval` and `params`, and defines `expand` and the rules that it
+    needs.
+    """
 
     in_avals: tuple[Any, ...]
     out_aval: Any
@@ -160,7 +166,9 @@ class VJPHiPrimitive:
         raise self._missing("linearize", "`lin` and `linearized`")
 
     def transpose(self, out_ct, *maybe_accums):
-        """Adds cotangents to the accumulators among the arguments, in which the operation is linear."""
+        """Adds cotangents to the accumulators among the arguments, in which the operation is
+        linear.
+        """
         raise self._missing("transpose", "`transpose`")
 
     def batch(self, axis_data, args, dims):
@@ -175,7 +183,9 @@ class VJPHiPrimitive:
         raise self._missing("vmap", "`batch` or `batch_dim_rule`")
 
     def dce(self, used_outs):
-        """(which arguments are used, which results are made, the operation) where some results are not."""
+        """(which arguments are used, which results are made, the operation) where some results are
+        not.
+        """
         return (True, True, self) if any(tree_leaves(used_outs)) else (False, False, None)
 
     def remat(self, _policy, *args):
@@ -276,7 +286,9 @@ def _forward(prim, nonzero, arrays):
 
 
 def _backward(prim, nonzero, residuals, cts):
-    """The cotangents of the arrays of the arguments that have tangents; None or `Zero` for the others."""
+    """The cotangents of the arrays of the arguments that have tangents; None or `Zero` for the
+    others.
+    """
     accums = [(ValAccum if nz else NullAccum)(hi.cotangent_type(a)) for a, nz in zip(prim.in_avals_flat, nonzero, strict=True)]
     prim.vjp_bwd(residuals, prim.out_tree.unflatten(_changes(prim.out_avals_flat, cts)), *prim.in_tree.unflatten(accums))
     return _arrays_of_changes(prim.in_avals_flat, [acc.freeze() for acc in accums])
@@ -296,7 +308,9 @@ call_hi_primitive_linearized_p.multiple_results = True
 
 
 class _Residuals:
-    """The structure of residuals: their leaves that are arrays are operands, the others are kept."""
+    """The structure of residuals: their leaves that are arrays are operands, the others are
+    kept.
+    """
 
     def __init__(self, residuals):
         leaves, self.tree = tree_flatten(residuals)
@@ -324,7 +338,9 @@ def _live(prim, nonzero_out):
 
 
 def _by_type(tangents, prim):
-    """Tangents of what has none as `Zero`: of integers, and of the arrays of a hijax value but those that carry its tangent."""
+    """Tangents of what has none as `Zero`: of integers, and of the arrays of a hijax value but
+    those that carry its tangent.
+    """
     out, tangents = [], list(tangents)
     for a in prim.in_avals_flat:
         n = hi.count(a) if hi.is_type(a) else 1
@@ -447,7 +463,10 @@ batching.fancy_primitive_batchers[call_hi_primitive_linearized_p] = _linear_batc
 
 
 class VmapOf(VJPHiPrimitive):
-    """An operation mapped over arrays: its rules are the mapped rules. The axes are those of its arrays, None where one is not mapped."""
+    """An operation mapped over arrays: its rules are the mapped rules.
+
+    The axes are those of its arrays, None where one is not mapped.
+    """
 
     def __init__(self, prim, axis_data, in_dims, out_dims):
         whole = lambda t, d: t if d is None else _with_axis(t, axis_data.size, d)

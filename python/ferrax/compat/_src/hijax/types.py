@@ -1,6 +1,8 @@
-"""`jax.experimental.hijax`, types and primitives of values that consist of arrays: the classes that libraries derive from.
+"""`jax.experimental.hijax`, types and primitives of values that consist of arrays: the classes that
+libraries derive from.
 
-Invariant: programs contain arrays, keys and references only: a value is its arrays there, or references to them (`_hivalues`).
+Invariant: programs contain arrays, keys and references only: a value is its arrays there, or
+references to them (`_hivalues`).
 """
 
 import dataclasses
@@ -35,8 +37,9 @@ __all__ = [
 class HiType:
     """The base class of types of immutable values that consist of arrays.
 
-    A subclass defines `lo_ty`, the types of the arrays, `lower_val` and `raise_val`, a value as arrays and back, and equality; `to_tangent_aval` for
-    derivatives, `dec_rank` and `inc_rank` for `vmap`, and what else its transformations need.
+    A subclass defines `lo_ty`, the types of the arrays, `lower_val` and `raise_val`, a value as
+    arrays and back, and equality; `to_tangent_aval` for derivatives, `dec_rank` and `inc_rank` for
+    `vmap`, and what else its transformations need.
     """
 
     is_high = True
@@ -67,7 +70,8 @@ class MutableHiType:
 
 
 class HiPrimitive:
-    """The base class of primitives on such values: `to_lojax` defines a primitive by operations on their arrays; `abstract_eval` and other rules are not used.
+    """The base class of primitives on such values: `to_lojax` defines a primitive by operations on
+    their arrays; `abstract_eval` and other rules are not used.
 
     So derivatives and batches are those of the operations on the arrays.
     """
@@ -160,7 +164,10 @@ control_flow_allowed_effects = _EffectTypes()
 
 
 def register_hitype(val_cls, typeof_fn):
-    """Registers how the type of a value of a class is made. Values pass through transformations as arrays, mutable ones as references."""
+    """Registers how the type of a value of a class is made.
+
+    Values pass through transformations as arrays, mutable ones as references.
+    """
     _hivalues.register(val_cls, typeof_fn)
 
 

@@ -3,10 +3,12 @@
     register_hitype(QArray, lambda q: QArrayTy(q.qvalue.shape))
     jit(lambda q: dequantize(q))(q)
 
-A value is flattened into the arrays of `lower_val` and then one array for each array of its tangent type: zeros, whose tangents are the value's. So the
-tangent of a value may be of another type, such as a float array for a value of integers.
+A value is flattened into the arrays of `lower_val` and then one array for each array of its tangent
+type: zeros, whose tangents are the value's. So the tangent of a value may be of another type, such
+as a float array for a value of integers.
 
-Invariant: a value that is made of others by an operation carries its tangent; one that Python makes has none.
+Invariant: a value that is made of others by an operation carries its tangent; one that Python makes
+has none.
 """
 
 from __future__ import annotations
@@ -96,7 +98,9 @@ def is_mutable(x):
 
 
 class _Moving(threading.local):
-    """on: whether arrays move between an object and its references, by operations that leave both as they are."""
+    """on: whether arrays move between an object and its references, by operations that leave both
+    as they are.
+    """
 
     on = False
 
@@ -119,7 +123,10 @@ def is_moving():
 
 
 def _kept(x, name):
-    """What was stored on a value; None if nothing was. Its class may define how attributes are found."""
+    """What was stored on a value; None if nothing was.
+
+    Its class may define how attributes are found.
+    """
     try:
         return object.__getattribute__(x, "__dict__").get(name)
     except AttributeError:
@@ -127,7 +134,9 @@ def _kept(x, name):
 
 
 class _References:
-    """The references of objects that have no place for them, by identity, while the objects are used elsewhere too."""
+    """The references of objects that have no place for them, by identity, while the objects are
+    used elsewhere too.
+    """
 
     def __init__(self):
         self._of, self._sweep_at = {}, 64
@@ -167,7 +176,9 @@ def load(x):
 
 
 def store(x):
-    """Writes the object's arrays to its references, which are made anew where their types change."""
+    """Writes the object's arrays to its references, which are made anew where their types
+    change.
+    """
     with _as_they_are():
         arrays, refs = list(type_of(x).read_loval(x.cur_qdd(), x)), references(x)
     if refs is not None and [r.aval.inner_aval for r in refs] == [_core.get_aval(a) for a in arrays]:
@@ -242,7 +253,9 @@ def arrays_of_change(aval, change):
 
 
 def register(cls, type_of_value):
-    """Makes a class the class of values of a hijax type: a node of pytrees whose children are its arrays."""
+    """Makes a class the class of values of a hijax type: a node of pytrees whose children are its
+    arrays.
+    """
     new = cls not in _types
     _types[cls] = type_of_value
     if not new:

@@ -18,5 +18,7 @@ def make_iota(axis_size):
 
 
 def is_vmappable(x):
-    """Whether `x` is of a type that a library gave rules for `vmap`: no such rules can be given, so never."""
+    """Whether `x` is of a type that a library gave rules for `vmap`: no such rules can be given, so
+    never.
+    """
     return False

@@ -70,7 +70,9 @@ def check_output_dims(func, dim_sizes, expected_output_core_dims, error_context=
 
 
 def apply_excluded(func, excluded, args, kwargs):
-    """(a function of the other arguments, these, the other keyword arguments), with the excluded arguments bound."""
+    """(a function of the other arguments, these, the other keyword arguments), with the excluded
+    arguments bound.
+    """
     if not excluded:
         return func, args, kwargs
     names = {e for e in excluded if isinstance(e, str)}

@@ -1,4 +1,6 @@
-"""`jax`, served by Ferrax: made by `python -m ferrax`, and undone by `pip uninstall jax jaxlib` where that adopted an environment."""
+"""`jax`, served by Ferrax: made by `python -m ferrax`, and undone by `pip uninstall jax jaxlib`
+where that adopted an environment.
+"""
 
 FERRAX = True
 
