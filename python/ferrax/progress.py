@@ -41,7 +41,7 @@ _INT = ShapeDtypeStruct((), np.int32)
 
 
 class _Bar(Protocol):
-    """What a loop reports to."""
+    """The receiver of a loop's reports."""
 
     def update(self, n: int, /) -> Any:
         """`n` more steps are done."""

@@ -1,4 +1,4 @@
-"""What an exported program says of devices: on how many it runs, and how its arguments and results
+"""The devices of an exported program: on how many it runs, and how its arguments and results
 lie on a mesh.
 
     found = Layouts.of(jitted, traced, leaves)

@@ -80,7 +80,7 @@ def save_from_both_policies(policy_1, policy_2):
 
 
 class Offloadable(NamedTuple):
-    """What an offload policy answers: keep the value, in memory of kind `dst`.
+    """The answer of an offload policy: keep the value, in memory of kind `dst`.
 
     Ferrax has one kind of memory a device, and keeps it there.
     """
@@ -90,7 +90,7 @@ class Offloadable(NamedTuple):
 
 
 class _Answer:
-    """What a policy may answer."""
+    """The answers of a policy."""
 
     def __init__(self, name, keep):
         self._name, self._keep = name, keep

@@ -72,7 +72,7 @@ def float_dtype(name, dtype, *, complex_too=False):
 
 def check_parameters(name, dtype, *xs):
     """Raises TypePromotionError for a distribution's parameter of a type that does not promote to
-    the draws' `dtype`, TypeError for no array.
+    the draws' `dtype`, TypeError for something that is not an array.
     """
     check_arraylike(name, *xs)
     for x in xs:

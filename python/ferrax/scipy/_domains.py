@@ -1,4 +1,4 @@
-"""What a function is where its arguments are outside of its domain.
+"""Values of functions where arguments are outside of their domains.
 
 Invariant: where a value is NaN because of the arguments, derivatives by each of them are NaN: a
 selected constant's would be 0, which an optimizer takes for a minimum.

@@ -1,6 +1,6 @@
 """Further names of `jax._src.mesh` and `jax._src.sharding_impls` that libraries use.
 
-Invariant: the mesh in use is the one that `set_mesh` or `with mesh:` said.
+Invariant: the mesh in use is the one that `set_mesh` or `with mesh:` set.
 """
 
 from ..._runtime.devices import UNSPECIFIED, UnspecifiedValue
@@ -24,7 +24,7 @@ def get_concrete_mesh():
 
 
 def is_unspecified(s):
-    """Whether no sharding was said."""
+    """Whether no sharding was given."""
     return isinstance(s, UnspecifiedValue)
 
 

@@ -1,4 +1,4 @@
-"""`jax._src.test_util`: what tests of libraries use of the helpers of JAX's own tests.
+"""`jax._src.test_util`: the helpers of JAX's own tests that libraries use.
 
     class Sines(jtu.JaxTestCase):
         def test_sine(self): self.assertAllClose(jnp.sin(1.0), np.sin(1.0))

@@ -112,7 +112,7 @@ def clip(arr: ArrayLike | None = None, /, min: ArrayLike | None = None, max: Arr
         Array of the broadcast shape and the promoted dtype.
 
     Raises:
-        ValueError: for complex values, and for no array.
+        ValueError: a value is complex, or there is no array.
 
     >>> jnp.clip(jnp.array([1, 5, 9]), 2, 6)
     Array([2, 5, 6], dtype=int32)

@@ -58,7 +58,7 @@ def concatenate(arrays: np.ndarray | Array | Sequence[ArrayLike], axis: int | No
         Array of the common rank.
 
     Raises:
-        ValueError: for no arrays, or scalars.
+        ValueError: there are no arrays, or one is a scalar.
         TypeError: if ranks or sizes differ.
 
     >>> jnp.concatenate([jnp.arange(2), jnp.arange(2)])
@@ -101,7 +101,7 @@ def concat(arrays: Sequence[ArrayLike], /, *, axis: int | None = 0) -> Array:
         Array of the common rank and the promoted dtype.
 
     Raises:
-        ValueError: for no arrays, or scalars.
+        ValueError: there are no arrays, or one is a scalar.
         TypeError: if ranks or sizes differ.
 
     >>> jnp.concat([jnp.arange(2), jnp.arange(2)])
@@ -125,7 +125,7 @@ def stack(arrays: np.ndarray | Array | Sequence[ArrayLike], axis: int = 0, out: 
         Array with one axis more.
 
     Raises:
-        ValueError: for no arrays, or shapes that differ.
+        ValueError: there are no arrays, or their shapes differ.
         NotImplementedError: if `out` is given.
 
     >>> jnp.stack([jnp.arange(2), jnp.arange(2)])

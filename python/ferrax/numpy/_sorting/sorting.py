@@ -144,7 +144,7 @@ def lexsort(keys: Array | np.ndarray | Sequence[ArrayLike], axis: int = -1) -> A
         Array of the default integer, of one key's shape.
 
     Raises:
-        TypeError: for no keys.
+        TypeError: there are no keys.
         ValueError: if their shapes differ.
 
     >>> jnp.lexsort((jnp.array([2, 1, 0]), jnp.array([1, 0, 1])))

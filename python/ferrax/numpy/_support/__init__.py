@@ -1,1 +1,1 @@
-"""What the functions share: conversion of arguments, scalar types, methods of arrays."""
+"""The parts that the functions share: conversion of arguments, scalar types, methods of arrays."""

@@ -278,7 +278,7 @@ def multi_dot(arrays: Sequence[ArrayLike], *, precision: Any = None) -> Array:
         Array of the product's shape.
 
     Raises:
-        ValueError: for no arrays and where shapes do not fit.
+        ValueError: there are no arrays, or their shapes do not fit.
 
     >>> jnp.linalg.multi_dot([jnp.ones((2, 3)), jnp.ones((3, 4)), jnp.ones(4)])
     Array([12., 12.], dtype=float32)

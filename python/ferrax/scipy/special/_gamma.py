@@ -39,7 +39,7 @@ def gammaln(x: ArrayLike) -> Array:
         Array of x's shape; bool and integers become the default float, other dtypes stay.
 
     Raises:
-        TypeError: x is complex, or no array or number.
+        TypeError: x is complex, or not an array or number.
 
     >>> gammaln(jnp.array([1.0, 5.0]))
     Array([0.       , 3.1780539], dtype=float32)
@@ -79,7 +79,7 @@ def gammasgn(x: ArrayLike) -> Array:
         Array of x's shape; bool and integers become the default float, other dtypes stay.
 
     Raises:
-        TypeError: x is complex, or no array or number.
+        TypeError: x is complex, or not an array or number.
         ValueError: x is complex.
 
     >>> gammasgn(jnp.array([1.5, -0.5, -1.5]))
@@ -278,7 +278,7 @@ def digamma(x: ArrayLike) -> Array:
         Array of x's shape; bool and integers become the default float, other dtypes stay.
 
     Raises:
-        TypeError: x is complex, or no array or number.
+        TypeError: x is complex, or not an array or number.
 
     >>> digamma(jnp.array([1.0, 2.0]))
     Array([-0.5772156 ,  0.42278433], dtype=float32)

@@ -351,7 +351,7 @@ def spence(x: Array) -> Array:
       a float array of x's shape; NaN below 0.
 
     Raises:
-      TypeError: x is complex, or no array or number.
+      TypeError: x is complex, or not an array or number.
 
         >>> jax.scipy.special.spence(1.0)
         Array(-0., dtype=float32)

@@ -139,7 +139,7 @@ def softmax(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None) -> Ar
         Array of x's shape, of its dtype made float.
 
     Raises:
-        TypeError: x is of bool, or no array or number.
+        TypeError: x is of bool, or not an array or number.
 
     >>> softmax(jnp.array([[0.0, 0.0], [0.0, 0.0]]))
     Array([[0.25, 0.25],
@@ -159,7 +159,7 @@ def log_softmax(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None) -
         Array of x's shape, of its dtype made float.
 
     Raises:
-        TypeError: x is of bool, or no array or number.
+        TypeError: x is of bool, or not an array or number.
 
     >>> log_softmax(jnp.array([0.0, 0.0]))
     Array([-0.6931472, -0.6931472], dtype=float32)

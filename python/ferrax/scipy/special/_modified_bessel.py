@@ -34,7 +34,7 @@ def i0e(x: ArrayLike) -> Array:
         Array of x's shape; bool and integers become the default float, other dtypes stay.
 
     Raises:
-        TypeError: x is complex, or no array or number.
+        TypeError: x is complex, or not an array or number.
 
     >>> i0e(jnp.array([0.0, 1.0]))
     Array([1.       , 0.4657596], dtype=float32)
@@ -61,7 +61,7 @@ def i0(x: ArrayLike) -> Array:
         Array of x's shape; bool and integers become the default float, other dtypes stay.
 
     Raises:
-        TypeError: x is complex, or no array or number.
+        TypeError: x is complex, or not an array or number.
 
     >>> i0(jnp.array([0.0, 1.0]))
     Array([1.       , 1.2660658], dtype=float32)
@@ -91,7 +91,7 @@ def i1e(x: ArrayLike) -> Array:
         Array of x's shape; bool and integers become the default float, other dtypes stay.
 
     Raises:
-        TypeError: x is complex, or no array or number.
+        TypeError: x is complex, or not an array or number.
 
     >>> i1e(jnp.array([0.0, 1.0]))
     Array([0.        , 0.20791042], dtype=float32)
@@ -110,7 +110,7 @@ def i1(x: ArrayLike) -> Array:
         Array of x's shape; bool and integers become the default float, other dtypes stay.
 
     Raises:
-        TypeError: x is complex, or no array or number.
+        TypeError: x is complex, or not an array or number.
 
     >>> i1(jnp.array([0.0, 1.0]))
     Array([0.       , 0.5651591], dtype=float32)

@@ -37,7 +37,7 @@ def erf(x: ArrayLike) -> Array:
         Array of x's shape; bool and integers become the default float, other dtypes stay.
 
     Raises:
-        TypeError: x is complex, or no array or number.
+        TypeError: x is complex, or not an array or number.
 
     >>> erf(jnp.array([0.0, 0.5]))
     Array([0.       , 0.5204999], dtype=float32)
@@ -55,7 +55,7 @@ def erfc(x: ArrayLike) -> Array:
         Array of x's shape; bool and integers become the default float, other dtypes stay.
 
     Raises:
-        TypeError: x is complex, or no array or number.
+        TypeError: x is complex, or not an array or number.
 
     >>> erfc(jnp.array([0.0, 0.5]))
     Array([1.        , 0.47950011], dtype=float32)
@@ -73,7 +73,7 @@ def erfinv(x: ArrayLike) -> Array:
         Array of x's shape; bool and integers become the default float, other dtypes stay.
 
     Raises:
-        TypeError: x is complex, or no array or number.
+        TypeError: x is complex, or not an array or number.
 
     >>> erfinv(jnp.array([0.0, 0.5]))
     Array([0.        , 0.47693628], dtype=float32)
@@ -92,7 +92,7 @@ def ndtr(x: ArrayLike) -> Array:
         Array of x's shape; bool and integers become the default float, other dtypes stay.
 
     Raises:
-        TypeError: x is complex, or no array or number.
+        TypeError: x is complex, or not an array or number.
 
     >>> ndtr(jnp.array([0.0, 1.0]))
     Array([0.5      , 0.8413447], dtype=float32)
@@ -112,7 +112,7 @@ def ndtri(p: ArrayLike) -> Array:
         Array of p's shape; bool and integers become the default float, other dtypes stay.
 
     Raises:
-        TypeError: p is complex, or no array or number.
+        TypeError: p is complex, or not an array or number.
 
     >>> ndtri(jnp.array([0.5, 0.8413447]))
     Array([0.       , 0.9999999], dtype=float32)

@@ -32,7 +32,9 @@ __all__ = ["GradAccum", "NullAccum", "RefAccum", "VJPHiPrimitive", "ValAccum", "
 
 
 class GradAccum:
-    """What a backward rule adds the cotangent of one argument to. aval: the cotangent's type."""
+    """The sum to which a backward rule adds the cotangent of one argument. aval: the cotangent's
+    type.
+    """
 
     def __init__(self, aval):
         self.aval = aval

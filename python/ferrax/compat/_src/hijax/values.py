@@ -123,7 +123,7 @@ def is_moving():
 
 
 def _kept(x, name):
-    """What was stored on a value; None if nothing was.
+    """The attribute that was stored on a value; None if there is none.
 
     Its class may define how attributes are found.
     """
