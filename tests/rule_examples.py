@@ -24,6 +24,7 @@ def pointwise(jax, floats, ints):
     yield "polygamma", lambda x: lax.polygamma(jnp.ones_like(x), x), (floats(3, low=0.5, high=4),)
     yield "bessel_i0e", lax.bessel_i0e, one
     yield "bessel_i1e", lax.bessel_i1e, one
+    yield "bessel_i0e_minus_i1e", lambda x: jax._core.bind("bessel_i0e_minus_i1e", x), one
     for name in ("lt_to", "le_to"):
         yield name, lambda x, y, name=name: getattr(lax, f"{name}_p").bind(x, y), two
     yield "stop_gradient", lax.stop_gradient, one, None, {"means": lambda x: 0 * x}

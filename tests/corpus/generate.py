@@ -219,6 +219,13 @@ def scaled_bessel(n):
     return f
 
 
+def scaled_bessel_gap(x):
+    a = abs(x)
+    if a < 1000:
+        return (mp.besseli(0, a) - mp.besseli(1, a)) * mp.exp(-a)
+    return scaled_bessel(0)(a) - scaled_bessel(1)(a)
+
+
 def inverse_erf(x):
     if abs(x) >= 1:
         return mp.nan if abs(x) > 1 else mp.sign(x) * mp.inf
@@ -241,6 +248,7 @@ NEAR = {
     "lgamma": (pole(lambda x: mp.log(abs(mp.gamma(x))) if abs(x) < 1e5 else mp.loggamma(x), mp.inf), lambda x: float(lax.lgamma(x))),
     "digamma": (pole(mp.digamma, mp.nan), lambda x: float(lax.digamma(x))),
     "bessel_i0e": (scaled_bessel(0), lambda x: float(lax.bessel_i0e(x))), "bessel_i1e": (scaled_bessel(1), lambda x: float(lax.bessel_i1e(x))),
+    "bessel_i0e_minus_i1e": (scaled_bessel_gap, lambda x: np.float64(lax.bessel_i0e(x)) - abs(np.float64(lax.bessel_i1e(x)))),
 }
 
 
@@ -258,6 +266,10 @@ def pointwise(F):
         for y in (0, 1, 2, 3, -1, -2):
             small = np.array([0., -0., 1, -1, 0.5, -2, 4, np.inf, -np.inf, np.nan], d)
             F.apply("integer_pow", [small], lax.integer_pow(small, y), f"y={y}")
+        if np.dtype(d).itemsize == 2:
+            wide = np.array([300, -300, 0.003, 1.25, -1.5], d)  # narrow floats: the power alone is rounded
+            for y in (7, -2, -3):
+                F.apply("integer_pow", [wide], exact(lambda x, y=y: x**y, wide), f"y={y}")
         x = points(d, rng)
         for n, (f, at) in NEAR.items():
             if n.startswith("bessel") and np.dtype(d).itemsize < 4:

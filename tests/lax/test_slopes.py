@@ -106,3 +106,48 @@ def test_slopes_of_complex_inverse_functions(jax, jnp, x64):
     ):
         z = z[np.abs(z.real) < 100] if f in (jnp.expm1, jax.nn.sigmoid) else z
         np.testing.assert_allclose(jax.vmap(jax.grad(f, holomorphic=True))(z), slope(z), rtol=1e-9)
+
+
+@pytest.mark.ours
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", "complex64"])
+def test_slopes_of_quotients_square_no_divisor(jax, jnp, x64, dtype):
+    """-(x / y) / y: a square of y would leave the dtype's range long before the slope does."""
+    info = jnp.finfo(dtype)
+    low, high = float(info.tiny) * 8, float(info.max) / 8
+    eps, kept = float(info.eps), 0
+    for y in (low, low**0.75, low**0.5, 0.75, 300.0, high**0.75, high):
+        for x in (low, low**0.5, 1.5, 40.0, high**0.5, high):
+            u, v = jnp.asarray(x, dtype), jnp.asarray(y, dtype)
+            exact_x, exact_y = np.longdouble(complex(u).real), np.longdouble(complex(v).real)
+            want = -exact_x / exact_y / exact_y
+            if not (low < exact_x / exact_y < high and low < abs(want) < high):
+                continue
+            f = jnp.divide
+            holomorphic = dtype == "complex64"
+            for grad in (jax.grad(f, 1, holomorphic=holomorphic), jax.jit(jax.grad(f, 1, holomorphic=holomorphic))):
+                np.testing.assert_allclose(complex(grad(u, v)).real, float(want), rtol=4 * eps)
+            np.testing.assert_allclose(complex(jax.jvp(lambda v, u=u: u / v, (v,), (jnp.ones_like(v),))[1]).real, float(want), rtol=4 * eps)
+            kept += 1
+        # what a number over itself loses
+        if dtype != "complex64":
+            assert abs(float(jax.grad(lambda v: v / v)(jnp.asarray(y, dtype)))) <= 2 * eps / y
+    assert kept > 8
+
+
+@pytest.mark.ours
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("n", [-5, -3, -2, -1, 2, 3, 5, 7])
+def test_integer_powers_of_narrow_floats_round_once(jax, jnp, x64, dtype, n):
+    x = jnp.asarray([s * v for v in (0.003, 0.02, 0.7, 1.25, 3.0, 17.0, 300.0) for s in (1, -1)]).astype(dtype)
+    for run in (lambda x: jax.lax.integer_pow(x, n), jax.jit(lambda x: x**n)):
+        want = (np.asarray(x.astype("float64")) ** n).astype("float32")
+        np.testing.assert_array_equal(np.asarray(run(x), np.float32), np.asarray(jnp.asarray(want).astype(dtype), np.float32))
+
+
+@pytest.mark.ours
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_slopes_of_inverse_functions_where_squares_leave_the_range(jax, jnp, x64, dtype):
+    x = jnp.asarray([s * v for v in (3.0, 100.0, 200.0, 300.0, 1e3, 6e4, 1e18, 1e30) for s in (1, -1) if v < 1e5 or dtype != "float16"]).astype(dtype)
+    for f in (jnp.arcsinh, lambda x: jnp.hypot(x, jnp.asarray(1, x.dtype))):
+        got, want = jax.vmap(jax.grad(f))(x), jax.vmap(jax.grad(f))(x.astype("float64"))
+        np.testing.assert_allclose(np.asarray(got, float), want, rtol=8 * float(jnp.finfo(dtype).eps), atol=float(jnp.finfo(dtype).smallest_subnormal))

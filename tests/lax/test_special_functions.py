@@ -377,3 +377,115 @@ def test_derivatives_of_bessel_functions(jax):
         for values in orders:
             f = jax.grad(f)
             np.testing.assert_allclose(jax.vmap(f)(x), values, rtol=2e-5)
+
+
+# (a, x, Q(a, x)): of small orders, where 1 - P has no digits
+SMALL_ORDERS = [
+    (1e-30, 1e-20, 4.5474486194979385e-29), (1e-30, 0.125, 1.6234256405841689e-30), (1e-30, 0.96875, 2.3124901984638792e-31), (1e-30, 1.5, 1.0001958240663266e-31),
+    (1e-10, 0.5, 5.5977359480549881e-11), (1e-3, 1e-20, 0.044456803696696492), (1e-3, 0.125, 0.0016228138903121214), (1e-3, 0.96875, 0.00023148009452847845),
+    (1e-3, 1.5, 0.00010015295965701438), (0.25, 1e-20, 0.99998896737348679), (0.25, 0.96875, 0.071180687835436476), (0.25, 1.5, 0.03341644415897903),
+    (0.75, 0.125, 0.78304341930439369), (0.75, 0.5, 0.47206289016532821), (0.75, 0.96875, 0.26958749872877432), (0.75, 1.5, 0.14759955436475043),
+]  # fmt: skip
+# (a, x, dQ/da)
+SMALL_ORDER_SLOPES = [
+    (1e-3, 1e-20, 43.454406546972914), (1e-3, 0.125, 1.6222014168970265), (1e-3, 0.96875, 0.23171110942803277), (1e-3, 1.5, 0.10028634765036702),
+    (0.25, 0.125, 1.2360782806752975), (0.25, 0.96875, 0.33338680575691248), (0.75, 0.5, 0.58342845833661528), (0.75, 1.5, 0.28224836530791839),
+]  # fmt: skip
+
+
+@pytest.mark.ours
+def test_incomplete_gamma_functions_of_small_orders(jax, jnp, x64):
+    lax = jax.lax
+    for rows, f in ((SMALL_ORDERS, lax.igammac), (SMALL_ORDER_SLOPES, jax.grad(lax.igammac))):
+        for a, x, want in rows:
+            np.testing.assert_allclose(f(a, x), want, rtol=1e-13)
+    orders = np.float32([1e-30, 1e-20, 1e-10, 1e-5, 0.01, 0.3, 0.5, 0.7, 0.99])
+    a, x = (v.ravel() for v in np.meshgrid(orders, np.float32([1e-30, 1e-8, 0.01, 0.5, 0.9, 1.0, 1.2, 1.9, 3.0, 20.0])))
+    for f in (lax.igamma, lax.igammac, jax.vmap(jax.grad(lax.igammac)), jax.vmap(jax.grad(lax.igammac, 1))):
+        np.testing.assert_allclose(f(a, x), f(a.astype(float), x.astype(float)), rtol=1e-5, atol=1e-37)
+    total = lax.igamma(a, x) + lax.igammac(a, x)
+    np.testing.assert_allclose(total, 1, rtol=3e-7)
+
+
+# (a, b, x, I_x(a, b)): of large parameters about the mean, and of small ones, where the complement of 1 has no digits
+UNLIKE_SIZES = [
+    (2e4, 3e4, 0.40625, 0.9978036618147675), (2e4, 3e4, 0.39453125, 0.006220359864021952), (1000.0, 4000.0, 0.1875, 0.012591835613305005),
+    (2.0**18, 2.0**19, 0.3330078125, 0.2702006650907029), (2.0**22, 2.0**24, 0.199951171875, 0.28810067655325994),
+    (0.5, 2.0**-20, 0.75, 2.5118933216303548e-6), (2.0**-20, 0.5, 0.75, 0.99999895228315939), (3.0, 2.0**-30, 0.5, 6.3467007710846494e-11),
+    (2.0**-40, 2.0**-42, 0.125, 0.19999999999964604), (0.25, 40.0, 0.03125, 0.95329157935833054),
+]  # fmt: skip
+# (a, b, x, its derivatives in a and b)
+UNLIKE_SIZES_SLOPES = [
+    (0.5, 2.0**-20, 0.75, -4.4321355085999911e-6, 2.6339063094025333), (2.0**-20, 0.5, 0.25, -2.6339063094025333, 4.4321355085999911e-6),
+    (3.0, 2.0**-20, 0.5, -6.3873856762396839e-8, 0.068147310241474269),
+]  # fmt: skip
+
+
+@pytest.mark.ours
+def test_incomplete_beta_of_large_and_small_parameters(jax, jnp, x64):
+    lax = jax.lax
+    for dtype, rtol in (("float64", 1e-11), ("float32", 1e-5)):
+        for *at, want in UNLIKE_SIZES:
+            np.testing.assert_allclose(lax.betainc(*(jnp.asarray(v, dtype) for v in at)), want, rtol=rtol)
+        for a, b, x, by_a, by_b in UNLIKE_SIZES_SLOPES:
+            got = jax.grad(lax.betainc, (0, 1))(*(jnp.asarray(v, dtype) for v in (a, b, x)))
+            np.testing.assert_allclose(got, (by_a, by_b), rtol=rtol)
+
+
+@pytest.mark.ours
+@pytest.mark.parametrize("a, b", [(2e5, 3e5), (1e3, 1e6), (3e6, 7e6), (5e7, 9e7), (1e8, 1e11), (50.0, 1e7)])
+def test_incomplete_beta_of_single_precision_about_the_mean(jax, jnp, x64, a, b):
+    """lambda = a - (a+b) x, on which all depends there, is not rounded on its way; by the fraction, and beyond 1e6 by the uniform expansion."""
+    f = jax.lax.betainc
+    a, b = np.float32(a), np.float32(b)
+    mean, width = float(a) / (float(a) + float(b)), np.sqrt(float(a) * float(b) / (float(a) + float(b)) ** 3)
+    x = np.float32(mean + width * np.linspace(-3, 3, 25))
+    args, wide = (np.full_like(x, a), np.full_like(x, b), x), (np.full(x.shape, float(a)), np.full(x.shape, float(b)), x.astype(float))
+    np.testing.assert_allclose(f(*args), f(*wide), rtol=1e-5)
+    for k in range(3):
+        slope = jax.vmap(jax.grad(f, k))
+        want = slope(*wide)
+        np.testing.assert_allclose(slope(*args), want, rtol=1e-3 if b < 1e7 else 2e-2, atol=1e-4 * np.abs(want).max())
+    # I_x(a, b) + I_(1-x)(b, a) = 1
+    np.testing.assert_allclose(f(*wide) + f(wide[1], wide[0], 1 - wide[2]), 1, rtol=1e-9)
+
+
+# (x, i0e', i0e'') and (x, i1e', i1e'')
+SCALED_BESSEL = {
+    "bessel_i0e": [
+        (0.5, -0.48861446726427837, 0.66438732815881335), (7.5, -0.0102746185288413, 0.0021437421845420404), (8.5, -0.0084524879602517417, 0.0015462282623157358),
+        (100.0, -0.00020022627396642997, 3.0110176815574211e-6), (1000.0, -6.3101989626271155e-6, 9.4676683256014869e-9),
+    ],
+    "bessel_i1e": [
+        (2.0**-20, 0.49999904632653624, -0.99999821186224835), (0.5, 0.17577286089453498, -0.39024983720839651), (7.5, -0.00813087634429926, 0.0013944406444499357),
+        (8.5, -0.0069062596979360059, 0.0010731843678164705), (100.0, -0.00019721525628487255, 2.9355501838043297e-6),
+        (1000.0, -6.300731294301514e-6, 9.4439932256286566e-9),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.ours
+@pytest.mark.parametrize("name", SCALED_BESSEL)
+def test_derivatives_of_scaled_bessel_functions(jax, jnp, x64, name):
+    """I0 and I1 agree in more and more digits as x grows, and the derivative is their difference."""
+    f = getattr(jax.lax, name)
+    # i0e is even, so its first derivative is odd; i1e is odd
+    odd = 0 if name == "bessel_i0e" else 1
+    for dtype, rtol in (("float64", 1e-13), ("float32", 2e-5)):
+        for x, first, second in SCALED_BESSEL[name]:
+            for sign in (1, -1):
+                at = jnp.asarray(sign * x, dtype)
+                np.testing.assert_allclose(jax.grad(f)(at), sign ** (1 + odd) * first, rtol=rtol)
+                np.testing.assert_allclose(jax.grad(jax.grad(f))(at), sign**odd * second, rtol=8 * rtol)
+    x = np.float32([1e-30, 1e-4, 0.01, 0.999, 1.0, 1.001, 3, 7.999, 8, 8.001, 50, 1e4, 1e5, 1e8])
+    for g in (f, jax.grad(f), jax.grad(jax.grad(f)), jax.grad(jax.grad(jax.grad(f)))):
+        np.testing.assert_allclose(jax.jit(jax.vmap(g))(x), jax.vmap(g)(x.astype(float)), rtol=3e-4, atol=1e-37)
+    assert jax.grad(f)(inf) == 0
+
+
+@pytest.mark.ours
+def test_slopes_of_draws_from_the_von_mises_distribution_stay_accurate(jax, jnp, x64):
+    """The derivative of log pdf in kappa holds i0e'/i0e, which was left without a digit at 1e5."""
+    f = jax.grad(jax.scipy.stats.vonmises.logpdf, 1)
+    for kappa in (1.0, 50.0, 1e3, 1e5, 1e7):
+        np.testing.assert_allclose(f(jnp.float32(1e-3), jnp.float32(kappa)), f(float(np.float32(1e-3)), float(np.float32(kappa))), rtol=2e-4)

@@ -161,3 +161,37 @@ def test_equal_specifications_and_meshes_are_one_object(on_mesh):
         assert s.with_memory_kind("device") == NamedSharding(mesh, P("x"))
         np.testing.assert_array_equal(jax.device_put(base, s), base)
         """)
+
+
+def test_donated_state_in_host_memory_is_reused(on_mesh):
+    """A device has one kind of memory: a step over state of kind `pinned_host`, on one device and cut over eight, writes in its place."""
+    on_mesh("""
+        x = jnp.ones(3)
+        assert x.sharding.with_memory_kind("pinned_host") == jax.sharding.SingleDeviceSharding(x.device, memory_kind="pinned_host") != x.sharding
+        assert x.sharding.has_addressable_devices and NamedSharding(mesh, P()).has_addressable_devices
+        raises(ValueError, "Got invalid memory kind", x.sharding.with_memory_kind, "tape")
+        def step(state):
+            on_device = jax.device_put(state, target)
+            return jax.device_put(on_device * 2 + 1, kept)
+        def step_of_two(state, rest):
+            on_device = jax.device_put(state, target)
+            return jax.device_put(on_device + rest, kept), rest * 2
+        single = jax.sharding.SingleDeviceSharding(jax.devices()[0])
+        for target in (single, NamedSharding(auto, P("x", "y")), NamedSharding(auto, P(None, "x"))):
+            kept = target.with_memory_kind("pinned_host")
+            where = lambda x: [x.unsafe_buffer_pointer()] if target is single else [s.data.unsafe_buffer_pointer() for s in x.addressable_shards]
+            # computed: memory that a constant or NumPy holds too is not written to
+            state, rest = (jax.jit(lambda x: x + 1, out_shardings=s)(jnp.ones((1024, 1024))) for s in (kept, target))
+            for options in ({}, {"in_shardings": kept}):
+                f = jax.jit(step, donate_argnums=0, out_shardings=kept, **options)
+                for _ in range(3):
+                    old, before = state, where(state)
+                    state = f(state)
+                    assert old.is_deleted() and where(state) == before
+            f = jax.jit(step_of_two, donate_argnums=(0, 1), out_shardings=(kept, target))
+            before = where(state), where(rest)
+            olds, (state, rest) = (state, rest), f(state, rest)
+            assert all(x.is_deleted() for x in olds) and sorted(before) == sorted((where(state), where(rest)))
+            np.testing.assert_array_equal(state, 2 * 64 + 63 + 2)
+            np.testing.assert_array_equal(rest, 4)
+        """)

@@ -413,6 +413,19 @@ impl Support {
         };
         Support(self.0.iter().map(pick).collect())
     }
+    /// The same of a value that `f` puts into zeros along these axes. A selector that lies along none
+    /// of them does not tell the zeros around: they are outside of another mask.
+    pub fn into_zeros(&self, old: &Dims, new: &Dims, axes: &[usize], f: &Move) -> Support {
+        let moved = self.by(old, new, axes, f);
+        let mut leaves = vec![];
+        self.leaves(&mut leaves);
+        if axes.is_empty() || leaves.iter().all(|l| l.axes.iter().any(|a| axes.contains(a))) {
+            return moved;
+        }
+        let (old, f) = (Aval::of(Dtype::BOOL, old.clone()), f.clone());
+        let inside = Selector::mask(new, move |cx| f(cx, &cx.full(Lit::from(true), &old)?, Lit::from(false)));
+        moved.and(&Support::masked_already(inside))
+    }
     /// The support of a sum over these axes: where any summed element may differ from zero.
     pub fn any_along(&self, axes: &Dims, shape: &Dims) -> Support {
         if self.is_everywhere() {

@@ -232,7 +232,7 @@ fn pointwise(f: Pw) -> Vec<String> {
     };
     let mut out = vec![];
     for (k, d) in dtypes.iter().enumerate() {
-        if matches!(f, Pw::ErfInv | Pw::Polygamma | Pw::BesselI0e | Pw::BesselI1e) && k > 1 {
+        if matches!(f, Pw::ErfInv | Pw::Polygamma | Pw::BesselI0e | Pw::BesselI1e | Pw::BesselGap) && k > 1 {
             continue;
         }
         for (j, p) in params.iter().enumerate() {

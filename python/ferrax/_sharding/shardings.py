@@ -54,6 +54,11 @@ class Sharding:
         return set(self._addressable_device_assignment)
 
     @property
+    def has_addressable_devices(self) -> bool:
+        """Whether a device of this process holds a shard."""
+        return bool(self._addressable_device_assignment)
+
+    @property
     def _device_assignment(self):
         return tuple(self._devices)
 
@@ -123,6 +128,10 @@ class SingleDeviceSharding(Sharding):
     @property
     def _device(self):
         return self._devices[0]
+
+    def with_memory_kind(self, kind: str) -> SingleDeviceSharding:
+        """The same sharding with another memory kind."""
+        return SingleDeviceSharding(self._device, memory_kind=kind)
 
     def __repr__(self):
         return f"SingleDeviceSharding(device={self._devices[0]!r}, memory_kind={self.memory_kind})"
@@ -280,11 +289,6 @@ class NamedSharding(Sharding):
                 index.append(slice(None) if n == global_shape[d] else slice(k * n, (k + 1) * n))
             out[device] = tuple(index)
         return out
-
-    @property
-    def has_addressable_devices(self) -> bool:
-        """Whether a device of this process holds a shard."""
-        return bool(self._addressable_device_assignment)
 
     def _cuts_of_devices(self):
         """The devices, and the numbers of the axes that partition each dimension, in the extension's format; None if the mesh has no devices."""

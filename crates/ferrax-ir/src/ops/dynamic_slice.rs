@@ -103,7 +103,7 @@ impl Rules for DynamicSlice {
             let cut: Vec<usize> = (0..a.rank()).filter(|k| self.slice_sizes[*k] != a.shape[*k]).collect();
             let whole = a.clone();
             let f: Move = Arc::new(move |cx, w, other| put(cx, cx.full(other, &whole.with_dtype(w.dtype()))?, w));
-            out[0] = Some(cx.supported(cx.bare(&y).0, support.by(&self.slice_sizes, &a.shape, &cut, &f))?);
+            out[0] = Some(cx.supported(cx.bare(&y).0, support.into_zeros(&self.slice_sizes, &a.shape, &cut, &f))?);
         }
         Ok(out)
     }

@@ -163,10 +163,10 @@ impl Rules for Pad {
         let (Some(s), true) = (&s[0], zero) else { return Ok(None) };
         let axes: Vec<usize> = (0..x[0].rank()).filter(|k| self.padding_config[*k] != (0, 0, 0)).collect();
         let y = cx.bind1(self.clone(), x)?;
-        // A selector takes another case around it; of one that has no such axis nothing changes.
+        // A selector takes another case around it.
         let op = self.clone();
         let f: Move = Arc::new(move |cx, w, other| cx.bind1(op.clone(), &[w.clone(), Value::Lit(other)]));
-        let s = s.by(&Dims::new(x[0].shape()), &Dims::new(y.shape()), &axes, &f);
+        let s = s.into_zeros(&Dims::new(x[0].shape()), &Dims::new(y.shape()), &axes, &f);
         Ok(Some((values1(y), smallvec![Some(s)])))
     }
     fn sums(&self) -> Sums {

@@ -74,12 +74,12 @@ fn stirling(n: &Value) -> Value {
 /// log(x / at) - x / at + 1 for x - at = t at, without cancellation about 0 and near -1.
 fn log_less(t: &Value, ratio: &Value) -> Value {
     let below = |n: f64| meaning::with(Pw::Lt, &meaning::f1(Pw::Abs, t), n);
-    let (close, near) = (below(0.1), below(0.5));
+    let (close, near) = (below(0.3), below(0.5));
     let log = meaning::choose(&near, &meaning::f1(Pw::Log1p, t), &meaning::f1(Pw::Log, ratio));
     // log(1 + t) = 2 (s + s^3 / 3 + ..), whose first term is t - s t
     let s = t / (t + 2.0);
     let square = &s * &s;
-    let sum = (0..7).rev().fold(meaning::fill(t, 0.0), |sum, k| sum * &square + 1.0 / (2 * k + 3) as f64);
+    let sum = (0..12).rev().fold(meaning::fill(t, 0.0), |sum, k| sum * &square + 1.0 / (2 * k + 3) as f64);
     meaning::choose(&close, &(2.0 * &s * &square * sum - t * &s), &(log - t))
 }
 fn is_half(d: Dtype) -> bool {

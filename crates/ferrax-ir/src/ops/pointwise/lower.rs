@@ -6,7 +6,7 @@ mod complex;
 mod special;
 
 pub(in crate::ops) use complex::logaddexp;
-pub(in crate::ops) use special::BERNOULLI;
+pub(in crate::ops) use special::{BERNOULLI, GAP_FAR};
 
 use super::Pw;
 use crate::error::Res;
@@ -61,10 +61,7 @@ fn real(f: Pw, n: i32, g: &mut Graph, x: &[TensorId]) -> Res<TensorId> {
         Pw::Rsqrt => un(g, Un::Rsqrt),
         Pw::Cbrt => un(g, Un::Cbrt),
         Pw::Square => Ok(g.bin(Bin::Mul, x[0], x[0])),
-        Pw::IntegerPow => integer_pow(g, x[0], n, &|g, a, b| g.bin(Bin::Mul, a, b), &|g, a| {
-            let one = g.scalar(a, 1.0);
-            g.bin(Bin::Div, one, a)
-        }),
+        Pw::IntegerPow => real_integer_pow(g, x[0], n),
         Pw::Abs => un(g, Un::Abs),
         Pw::Not => un(g, Un::Not),
         Pw::PopulationCount => un(g, Un::Popcnt),
@@ -116,7 +113,20 @@ fn real(f: Pw, n: i32, g: &mut Graph, x: &[TensorId]) -> Res<TensorId> {
         }
         Pw::BesselI0e => Ok(special::bessel_i0e(g, x)),
         Pw::BesselI1e => Ok(special::bessel_i1e(g, x)),
+        Pw::BesselGap => Ok(special::bessel_gap(g, x)),
     }
+}
+
+/// Of narrow floats in single precision, so that what is rounded is the power alone, and 1 / x^n has a range of its own.
+fn real_integer_pow(g: &mut Graph, x: TensorId, n: i32) -> Res<TensorId> {
+    let d = g.dtype(x);
+    let narrow = d.is_float() && d.size() < 4;
+    let wide = if narrow { g.convert(x, DType::F32) } else { x };
+    let y = integer_pow(g, wide, n, &|g, a, b| g.bin(Bin::Mul, a, b), &|g, a| {
+        let one = g.scalar(a, 1.0);
+        g.bin(Bin::Div, one, a)
+    })?;
+    Ok(if narrow { g.convert(y, d) } else { y })
 }
 
 /// x^n by repeated squaring, lowest bit first.

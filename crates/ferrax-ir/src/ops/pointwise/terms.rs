@@ -1,6 +1,8 @@
 //! Terms of derivatives: the slope of each operand, and the operations that the terms of the table use.
+use super::lower::GAP_FAR;
 use super::{Pointwise, Pw};
 use crate::cx::{Cx, lit};
+use crate::dtype::Dtype;
 use crate::error::Res;
 use crate::value::{Value, Values};
 use ferrax_kernel::Dims;
@@ -84,9 +86,62 @@ impl At<'_> {
             return Ok(r);
         }
         let size = self.f(Pw::Abs, &[x])?;
-        let far = self.f(Pw::Gt, &[&size, &self.k(1e9)])?;
+        let far = if x.dtype() == Dtype::F16 { 128.0 } else { 1e9 };
+        let far = self.f(Pw::Gt, &[&size, &self.k(far)])?;
         let inverse = self.f(Pw::Div, &[one, &size])?;
         self.exactly(&r, &self.select(&far, &r, &inverse)?)
+    }
+    /// i1e(x) / x; below 1 by its series, exp(-|x|) sum (x^2/4)^k / (2 k! (k+1)!), which has its derivatives at 0.
+    pub(super) fn bessel_i1e_over_x(&self) -> Res<Value> {
+        let x = &self.x[0];
+        let size = self.f(Pw::Abs, &[x])?;
+        let big = self.f(Pw::Gt, &[&size, &self.k(1.0)])?;
+        let far = self.select(&big, &self.k(1.0), x)?;
+        let ratio = self.f(Pw::Div, &[&self.f(Pw::BesselI1e, &[&far])?, &far])?;
+        let near = self.select(&big, x, &self.k(0.0))?;
+        let quarter = self.mul(&self.k(0.25), &self.square(&near)?)?;
+        let (mut sum, mut c) = (self.k(0.0), vec![0.5]);
+        let terms = if x.dtype() == Dtype::F64 { 10 } else { 5 };
+        (1..terms).for_each(|k| c.push(c[k - 1] / (k * (k + 1)) as f64));
+        for c in c.iter().rev() {
+            sum = self.f(Pw::Add, &[&self.mul(&sum, &quarter)?, &self.k(*c)])?;
+        }
+        let damped = self.mul(&sum, &self.f(Pw::Exp, &[&self.cx.neg(&size)?])?)?;
+        self.select(&big, &damped, &ratio)
+    }
+    /// The derivative of y = i0e(x) - |i1e(x)|: sign(x) (i1e(x) / x - 2 y), and above 8, where that cancels, of y = p(u) / |x|^(3/2) with
+    /// u = 16 / |x| - 1, p being a Chebyshev series.
+    pub(super) fn bessel_gap_slope(&self) -> Res<Value> {
+        let (x, y) = (&self.x[0], self.y);
+        let sign = self.f(Pw::Sign, &[x])?;
+        let near = self.f(Pw::Sub, &[&self.bessel_i1e_over_x()?, &self.mul(&self.k(2.0), y)?])?;
+        let size = self.f(Pw::Abs, &[x])?;
+        let far = self.f(Pw::Gt, &[&size, &self.k(8.0)])?;
+        let size = self.select(&far, &self.k(8.0), &size)?;
+        let u = self.f(Pw::Sub, &[&self.f(Pw::Div, &[&self.k(16.0), &size])?, &self.k(1.0)])?;
+        let used = if x.dtype() == Dtype::F64 { GAP_FAR.len() } else { 8 };
+        let bend = self.chebyshev_slope(&u, &GAP_FAR[..used])?;
+        let root = self.f(Pw::Sqrt, &[&size])?;
+        let bend = self.f(Pw::Div, &[&self.mul(&self.k(16.0), &bend)?, &self.mul(&self.mul(&size, &size)?, &root)?])?;
+        let above = self.f(Pw::Add, &[&self.mul(&self.k(1.5), y)?, &bend])?;
+        let above = self.cx.neg(&self.f(Pw::Div, &[&above, &size])?)?;
+        self.mul(&sign, &self.select(&far, &near, &above)?)
+    }
+    /// The derivative of a Chebyshev series at t, by Clenshaw's recurrence.
+    fn chebyshev_slope(&self, t: &Value, c: &[f64]) -> Res<Value> {
+        let mut d = vec![0.0; c.len() + 1];
+        for k in (1..c.len()).rev() {
+            d[k - 1] = d[k + 1] + 2.0 * k as f64 * c[k];
+        }
+        d[0] /= 2.0;
+        let twice = self.f(Pw::Add, &[t, t])?;
+        let (mut b1, mut b2) = (self.k(0.0), self.k(0.0));
+        for c in d[1..].iter().rev() {
+            let p = self.f(Pw::Sub, &[&self.mul(&twice, &b1)?, &b2])?;
+            (b1, b2) = (self.f(Pw::Add, &[&p, &self.k(*c)])?, b1);
+        }
+        let p = self.f(Pw::Sub, &[&self.mul(t, &b1)?, &b2])?;
+        self.f(Pw::Add, &[&p, &self.k(d[0])])
     }
     pub(super) fn select(&self, p: &Value, on_false: &Value, on_true: &Value) -> Res<Value> {
         self.cx.select(p, on_false, on_true)

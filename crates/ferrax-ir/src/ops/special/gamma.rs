@@ -9,6 +9,11 @@
 //! ```text
 //! Q(a, x) = erfc(eta sqrt(a/2)) / 2 + R,   R = exp(-a eta^2/2) / sqrt(2 pi a) (c0(eta) + c1(eta) / a + ..),   eta^2/2 = x/a - 1 - log(x/a)
 //! ```
+//! For a and x below 1, where Q is as small as a, and 1 - P would lose its digits:
+//!
+//! ```text
+//! P(a, x) = x^a / gamma(a+1) (1 + a T),   T = sum_(n >= 1) (-x)^n / (n! (a+n))
+//! ```
 //! INVARIANT: both expansions carry their derivative in a along, so that derivatives are as accurate as values.
 use super::{epsilon, log_less, stirling, tiny};
 use crate::ops::meaning::{any, choose, f1, f2, fill, keep, repeat, with};
@@ -75,23 +80,75 @@ fn fraction(a: &Value, x: &Value) -> [Value; 2] {
     [out[6].clone(), out[7].clone()]
 }
 
-/// Whether the series is used, its two sums, and the fraction's two values, each expansion at a harmless point where it is not used.
-fn both(a: &Value, x: &Value) -> (Value, [Value; 2], [Value; 2]) {
-    let low = f2(Pw::Lt, x, &(a + 1.0));
-    let high = f1(Pw::Not, &low);
-    let s = series(&keep(&low, a, 1.0), &keep(&low, x, 0.5));
+/// The two sums of the series and the fraction's two values, each expansion at a harmless point where it is not used: the series where `low`, the
+/// fraction where not, if `beyond`.
+fn both(a: &Value, x: &Value, low: &Value, beyond: &Value) -> ([Value; 2], [Value; 2]) {
+    let high = f2(Pw::And, &f1(Pw::Not, low), beyond);
+    let s = series(&keep(low, a, 1.0), &keep(low, x, 0.5));
     let c = fraction(&keep(&high, a, 1.0), &keep(&high, x, 3.0));
-    (low, s, c)
+    (s, c)
 }
 
-/// log w. For large a by Stirling's series about x = a, where the plain formula subtracts large numbers.
+/// log gamma(a + 1), for small a with the digits of a.
+pub(super) fn log_gamma_1p(a: &Value) -> Value {
+    // (-1)^k (zeta(k) - 1) / k
+    const TERMS: [f64; 25] = [
+        0.32246703342411322,
+        -0.067352301053198095,
+        0.020580808427784548,
+        -0.0073855510286739853,
+        0.0028905103307415233,
+        -0.001192753911703261,
+        0.00050966952474304242,
+        -0.00022315475845357938,
+        9.9457512781808534e-5,
+        -4.4926236738133142e-5,
+        2.0507212775670692e-5,
+        -9.4394882752683959e-6,
+        4.3748667899074878e-6,
+        -2.0392157538013662e-6,
+        9.5514121304074198e-7,
+        -4.492469198764566e-7,
+        2.1207184805554666e-7,
+        -1.00432248239681e-7,
+        4.7698101693639806e-8,
+        -2.2711094608943165e-8,
+        1.0838659214896954e-8,
+        -5.1834750419700467e-9,
+        2.4836745438024783e-9,
+        -1.1921401405860912e-9,
+        5.731367241678862e-10,
+    ];
+    const ONE_LESS_EULER: f64 = 0.42278433509846714;
+    let small = with(Pw::Lt, a, 0.5);
+    let at = keep(&small, a, 0.0);
+    let used = if epsilon(a) < 1e-10 { TERMS.len() } else { 12 };
+    let sum = TERMS[..used].iter().rev().fold(fill(a, 0.0), |sum, c| sum * &at + *c);
+    let series = &at * &(sum * &at + ONE_LESS_EULER) - f1(Pw::Log1p, &at);
+    choose(&small, &series, &f1(Pw::Lgamma, &(keep(&f1(Pw::Not, &small), a, 1.0) + 1.0)))
+}
+
+/// Whether a and x are below 1, and P or Q where they are.
+fn of_little(a: &Value, x: &Value, upper: bool) -> (Value, Value) {
+    let little = f2(Pw::And, &with(Pw::Lt, a, 1.0), &with(Pw::Lt, x, 1.0));
+    let (a, x) = (keep(&little, a, 0.5), keep(&little, x, 0.5));
+    let terms = if epsilon(&a) < 1e-10 { 18 } else { 10 };
+    // T = -x (1 / (a+1) - x/2 (1 / (a+2) - x/3 (..)))
+    let sum = (1..=terms).rev().fold(fill(&a, 0.0), |sum, n| (1.0 / (&a + n as f64) + sum) * -(&x / n as f64));
+    let log = &a * &f1(Pw::Log, &x) - log_gamma_1p(&a);
+    let power = f1(Pw::Exp, &log);
+    let rest = &power * &(a * sum);
+    (little, if upper { -f1(Pw::Expm1, &log) - rest } else { power + rest })
+}
+
+/// log(w / a). For large a by Stirling's series about x = a, where the plain formula subtracts large numbers.
 fn log_weight(a: &Value, x: &Value) -> Value {
     let large = with(Pw::Ge, a, 10.0);
     let n = keep(&large, a, 10.0);
     let at = keep(&large, x, 10.0);
     let (t, ratio) = ((&at - &n) / &n, &at / &n);
-    let about = &n * &log_less(&t, &ratio) + 0.5 * f1(Pw::Log, &(&n / (2.0 * PI))) - stirling(&n);
-    choose(&large, &about, &(a * &f1(Pw::Log, x) - x - f1(Pw::Lgamma, a)))
+    let about = &n * &log_less(&t, &ratio) - 0.5 * f1(Pw::Log, &(2.0 * PI * &n)) - stirling(&n);
+    choose(&large, &about, &(a * &f1(Pw::Log, x) - x - log_gamma_1p(a)))
 }
 
 /// Orders from which the first two terms of the uniform expansion reach full precision.
@@ -136,13 +193,13 @@ fn bounded_below(a: &Value, x: &Value) -> Value {
 pub(super) fn log_power(n: &Value, log: Value) -> Value {
     choose(&with(Pw::Eq, n, 0.0), &fill(n, 0.0), &(n * &log))
 }
-/// p, the derivative of P in x. At x = 0, where w / x is 0 / 0, by x^(a-1) / gamma(a).
+/// p, the derivative of P in x: below 1 by a x^(a-1) exp(-x) / gamma(a+1), whose power may be in range where w is not.
 pub(super) fn density(a: &Value, x: &Value) -> Value {
-    let zero = with(Pw::Eq, x, 0.0);
-    let safe = keep(&f1(Pw::Not, &zero), x, 1.0);
-    let inside = f1(Pw::Exp, &log_weight(a, &safe)) / &safe;
-    let start = f1(Pw::Exp, &(log_power(&(a - 1.0), f1(Pw::Log, x)) - f1(Pw::Lgamma, a)));
-    choose(&bounded_below(a, x), &fill(a, 0.0), &choose(&zero, &start, &inside))
+    let low = with(Pw::Lt, x, 1.0);
+    let safe = keep(&f1(Pw::Not, &low), x, 1.0);
+    let above = f1(Pw::Exp, &log_weight(a, &safe)) * (a / &safe);
+    let below = a * &f1(Pw::Exp, &(log_power(&(a - 1.0), f1(Pw::Log, x)) - x - log_gamma_1p(a)));
+    choose(&bounded_below(a, x), &fill(a, 0.0), &choose(&low, &below, &above))
 }
 
 /// Whether the formulas hold, and arguments for which they do.
@@ -159,10 +216,13 @@ pub(super) fn incomplete(a: &Value, x: &Value, upper: bool) -> Value {
     let of_large = uniform(&keep(&large, &safe_a, LARGE), &keep(&large, &safe_x, LARGE), upper);
     let small = f1(Pw::Not, &large);
     let (safe_a, safe_x) = (keep(&small, &safe_a, 1.0), keep(&small, &safe_x, 1.0));
-    let (low, [s, _], [c, _]) = both(&safe_a, &safe_x);
+    let low = f2(Pw::And, &with(Pw::Ge, &safe_a, 1.0), &f2(Pw::Lt, &safe_x, &(&safe_a + 1.0)));
+    let ([s, _], [c, _]) = both(&safe_a, &safe_x, &low, &with(Pw::Ge, &safe_x, 1.0));
     let weight = f1(Pw::Exp, &log_weight(&safe_a, &safe_x));
-    let (p, q) = (&weight * &s / &safe_a, weight * c);
+    let (p, q) = (&weight * &s, weight * &safe_a * c);
     let value = if upper { choose(&low, &(1.0 - p), &q) } else { choose(&low, &p, &(1.0 - q)) };
+    let (little, of_little) = of_little(&safe_a, &safe_x, upper);
+    let value = choose(&little, &of_little, &value);
     let value = choose(&large, &of_large, &value);
     let (at_zero, beyond) = if upper { (1.0, 0.0) } else { (0.0, 1.0) };
     let positive = with(Pw::Gt, a, 0.0);
@@ -183,12 +243,13 @@ pub(super) fn slopes(a: &Value, x: &Value) -> [Value; 2] {
     let of_large = slope_of_large(&keep(&large, &safe_a, LARGE), &keep(&large, &safe_x, LARGE));
     let small = f1(Pw::Not, &large);
     let (less_a, less_x) = (keep(&small, &safe_a, 1.0), keep(&small, &safe_x, 1.0));
-    let (low, [s, ds], [c, dc]) = both(&less_a, &less_x);
+    let low = f2(Pw::Lt, &less_x, &(&less_a + 1.0));
+    let ([s, ds], [c, dc]) = both(&less_a, &less_x, &low, &f1(Pw::Not, &low));
     let log = f1(Pw::Log, &less_x);
     let below = -(&less_x / &less_a * (s * (&log - &f1(Pw::Digamma, &(&less_a + 1.0))) + ds));
     let above = &less_x * &(c * (log - f1(Pw::Digamma, &less_a)) + dc);
     let slope = choose(&large, &of_large, &choose(&low, &below, &above));
-    let by_shape = -(f1(Pw::Exp, &log_weight(&safe_a, &safe_x)) / &safe_x) * &slope;
+    let by_shape = -(f1(Pw::Exp, &log_weight(&safe_a, &safe_x)) * (&safe_a / &safe_x * &slope));
     let end = f2(Pw::Or, &with(Pw::Eq, x, 0.0), &with(Pw::Eq, x, f64::INFINITY));
     let proper = f2(Pw::And, &with(Pw::Gt, a, 0.0), &with(Pw::Lt, a, f64::INFINITY));
     let at_end = f2(Pw::And, &proper, &end);

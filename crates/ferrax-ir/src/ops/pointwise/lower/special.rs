@@ -4,6 +4,7 @@
 //! polygamma(n, x) = (-1)^(n+1) n! zeta(n+1, x)                  n = 1, 2, ..; n = 0 is digamma; other n are nan
 //! zeta(s, x)      = sum_{k<9} (x+k)^-s  +  a^(1-s)/(s-1) + a^-s/2 + sum_j B_2j/(2j)! s(s+1)..(s+2j-2) a^(1-s-2j),   a = x + 9
 //! bessel_i?e(x)   = e^-|x| I_?(x): a Chebyshev series in |x| up to 8, above it one in 8/|x|, over sqrt |x|
+//! bessel_i0e_minus_i1e(x) = e^-|x| (I_0(x) - |I_1(x)|): above 8 such a series over |x| sqrt |x|, for the difference of the two would cancel
 //! ```
 //! The sum is Euler and Maclaurin's (Abramowitz and Stegun 23.1.30); it holds to x = -8, below which the result is nan. The series'
 //! coefficients were computed in 40 digits. Narrow floats are computed in single precision.
@@ -55,7 +56,9 @@ pub(super) fn polygamma(g: &mut Graph, x: &[TensorId]) -> TensorId {
         let nine = k(g, 9.0);
         let a = g.bin(Bin::Add, x, nine);
         let power = g.bin(Bin::Pow, a, minus_s);
-        let tail = g.bin(Bin::Mul, power, a);
+        // its own power: that of s may underflow
+        let minus_n = g.un(Un::Neg, n);
+        let tail = g.bin(Bin::Pow, a, minus_n);
         let tail = g.bin(Bin::Div, tail, n);
         let edge = g.bin(Bin::Mul, power, half);
         // s (s+1) .. (s+2j-2) a^(1-s-2j), from one j to the next
@@ -164,6 +167,55 @@ pub(super) fn bessel_i1e(g: &mut Graph, x: &[TensorId]) -> TensorId {
     bessel(g, x, I1_NEAR, I1_FAR, true)
 }
 
+/// Up to 8 the difference, above it by its own series.
+pub(super) fn bessel_gap(g: &mut Graph, x: &[TensorId]) -> TensorId {
+    widened(g, x, |g, x| {
+        let size = g.un(Un::Abs, x[0]);
+        let (one, eight, sixteen) = (g.scalar(size, 1.0), g.scalar(size, 8.0), g.scalar(size, 16.0));
+        let close = g.bin(Bin::Le, size, eight);
+        let (even, odd) = (bessel_i0e(g, &[size]), bessel_i1e(g, &[size]));
+        let y = g.bin(Bin::Sub, even, odd);
+        let u = g.bin(Bin::Div, sixteen, size);
+        let u = g.bin(Bin::Sub, u, one);
+        let z = series(g, u, GAP_FAR);
+        let z = g.bin(Bin::Div, z, size);
+        let root = g.un(Un::Sqrt, size);
+        let z = g.bin(Bin::Div, z, root);
+        g.select(close, y, z)
+    })
+}
+
+#[rustfmt::skip]
+pub(in crate::ops) const GAP_FAR: &[f64] = &[
+    0.20463914491986041,
+    0.0053485260935385576,
+    0.00019150500095126415,
+    1.2032615976256657e-5,
+    1.1956976470208373e-6,
+    1.7168417718734061e-7,
+    2.8338106568544693e-8,
+    3.0512068490939512e-9,
+    -7.4341354538362426e-10,
+    -5.7672839092344347e-10,
+    -1.5193610828268227e-10,
+    5.6687906228401844e-12,
+    1.8044700616077239e-11,
+    4.2535720734199775e-12,
+    -1.1555903826473055e-12,
+    -7.7707032883126273e-13,
+    1.4368043830095463e-14,
+    1.0913028331644427e-13,
+    1.1406069274284165e-14,
+    -1.5049144790858717e-14,
+    -2.8555810704808023e-15,
+    2.2314974017002143e-15,
+    5.2722587978145681e-16,
+    -3.688525888515701e-16,
+    -8.5355991966825099e-17,
+    6.7549315226280812e-17,
+    1.1811455208665337e-17,
+    -1.3225212330303549e-17,
+];
 #[rustfmt::skip]
 const I0_NEAR: &[f64] = &[
     0.33839763720473804,
