@@ -58,6 +58,19 @@ pub struct Factors {
     pub indexed: Vec<Indexed>,
     /// All that the op does: dimension after dimension, moves of rows. Empty where it does more.
     pub moved: Vec<Moved>,
+    /// Dimensions of operand 0 of which result 0 has windows.
+    pub windows: Vec<Windowed>,
+}
+/// Position `k` along a dimension of the result is of the `span` rows of the operand that begin at `k * stride - low`.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Windowed {
+    pub dim: usize,
+    pub result: usize,
+    pub low: i64,
+    pub stride: usize,
+    pub span: usize,
+    /// What rows outside of the operand have.
+    pub fill: Lit,
 }
 /// A dimension of the result of which each row is a row of an operand, or is filled.
 #[derive(Clone, PartialEq, Debug)]
@@ -78,6 +91,12 @@ pub struct Run {
     pub operand: usize,
     pub first: i64,
     pub step: i64,
+}
+impl Windowed {
+    /// The rows that the windows of so many positions read.
+    pub fn rows(&self, positions: usize) -> usize {
+        positions.saturating_sub(1) * self.stride + self.span
+    }
 }
 impl Factors {
     /// The moves of a result's rows.

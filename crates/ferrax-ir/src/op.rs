@@ -75,6 +75,10 @@ pub trait Rules {
     fn on_rows(&self, _x: &[Aval], _out: &Aval) -> Option<Op> {
         None
     }
+    /// The same on an operand 0 that has all the rows that windows along these of its dimensions read: without padding.
+    fn inside(&self, _dims: &[usize]) -> Option<Op> {
+        None
+    }
     /// The program that runs in its place, and the operands that it takes, where there is one.
     fn expanded(&self, _x: &[Aval]) -> Res<Option<(Arc<Program>, Vec<usize>)>> {
         Ok(None)

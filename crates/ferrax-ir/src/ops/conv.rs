@@ -11,7 +11,7 @@ use super::reduce::Monoid;
 use super::reshape::Reshape;
 use super::rev::Rev;
 use super::windows::Windows;
-use crate::aval::Aval;
+use crate::aval::{Aval, Lit};
 use crate::cx::{Arg, Axis, Cx, Dim, Tan, values1};
 use crate::dtype::Dtype;
 use crate::error::{Res, not_linear, type_err, value_err};
@@ -516,7 +516,21 @@ impl Rules for Conv {
             f.link(r[d.rhs_spec[0]], &[In(1, d.rhs_spec[0]), Out(0, d.out_spec[1])]);
             f.fold(l[d.lhs_spec[1]], Monoid::of_sum(out[0].dtype), &[In(0, d.lhs_spec[1]), In(1, d.rhs_spec[1])]);
         }
+        let (w, fill) = (self.windows(r), Lit::zero(x[0].dtype));
+        for k in 0..self.padding.len() {
+            let dims = (d.lhs_spec[2 + k], d.out_spec[2 + k]);
+            if let Some(w) = w.parted(k, dims, fill) {
+                f.keep(&[In(0, dims.0), Out(0, dims.1)]);
+                f.windows.push(w);
+            }
+        }
         f
+    }
+    fn inside(&self, dims: &[usize]) -> Option<Op> {
+        let mut op = self.clone();
+        let space = &self.dimension_numbers.lhs_spec[2..];
+        (0..space.len()).filter(|k| dims.contains(&space[*k])).for_each(|k| op.padding[k] = (0, 0));
+        Some(op.into())
     }
     fn wider(&self, results: Dtype) -> Option<Op> {
         Some(Conv { preferred_element_type: Some(results), ..self.clone() }.into())

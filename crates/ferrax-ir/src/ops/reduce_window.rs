@@ -54,20 +54,31 @@ impl ReduceWindow {
             window_strides: w.strides,
         }
     }
+    fn monoid(&self) -> Monoid {
+        match self.kind {
+            WindowKind::Sum => Monoid::Sum,
+            WindowKind::Max => Monoid::Max,
+            WindowKind::Min => Monoid::Min,
+        }
+    }
+    /// What windows have outside of the array.
+    fn fill(&self, d: Dtype) -> Value {
+        match (d.is_complex(), self.kind) {
+            (true, WindowKind::Max) => lit(d, f64::NEG_INFINITY),
+            (true, WindowKind::Min) => lit(d, f64::INFINITY),
+            _ => identity(self.monoid(), d),
+        }
+    }
     fn meaning(&self, cx: &dyn Cx, x: &Value) -> Res<Values> {
-        let (whole, f) = match self.kind {
-            WindowKind::Sum => (Monoid::Sum, Pw::Add),
-            WindowKind::Max => (Monoid::Max, Pw::Max),
-            WindowKind::Min => (Monoid::Min, Pw::Min),
+        let f = match self.kind {
+            WindowKind::Sum => Pw::Add,
+            WindowKind::Max => Pw::Max,
+            WindowKind::Min => Pw::Min,
         };
         let dtype = x.dtype();
         let narrow = dtype.is_float() && dtype.size() < 4 && self.kind == WindowKind::Sum;
         let x = if narrow { cx.convert(x, Dtype::F32)? } else { x.clone() };
-        let fill = match (dtype.is_complex(), self.kind) {
-            (true, WindowKind::Max) => lit(dtype, f64::NEG_INFINITY),
-            (true, WindowKind::Min) => lit(dtype, f64::INFINITY),
-            _ => identity(whole, x.dtype()),
-        };
+        let (whole, fill) = (self.monoid(), self.fill(x.dtype()));
         let combine = |cx: &dyn Cx, a: &[Value], b: &[Value]| Ok(values1(cx.pw2(f, &a[0], &b[0])?));
         let y = self.windows().fold(cx, &[x], &[fill], Some(whole), &combine)?;
         Ok(values1(cx.convert(&y[0], dtype)?))
@@ -119,7 +130,16 @@ impl Rules for ReduceWindow {
         Ok((cx.bind(&ReduceWindow::new(self.kind, w).into(), x)?, d.into()))
     }
     fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
-        Factors::along(x, out, |d| self.windows().stays(d))
+        let (mut f, w) = (Factors::along(x, out, |d| self.windows().stays(d)), self.windows());
+        if let Value::Lit(fill) = self.fill(x[0].dtype) {
+            f.windows = (0..x[0].rank()).filter_map(|d| w.parted(d, (d, d), fill)).collect();
+        }
+        f
+    }
+    fn inside(&self, dims: &[usize]) -> Option<Op> {
+        let mut op = self.clone();
+        dims.iter().for_each(|d| op.padding[*d] = (0, 0));
+        Some(op.into())
     }
     fn cuts(&self, t: &Typing) -> Res<Specs> {
         t.varying("reduce_window")

@@ -9,10 +9,11 @@
 use super::pad::Pad;
 use super::reduce::Monoid;
 use super::slice::Slice;
-use crate::aval::Aval;
+use crate::aval::{Aval, Lit};
 use crate::cx::{Cx, eval_root};
 use crate::dtype::Dtype;
 use crate::error::{Res, type_err, value_err};
+use crate::factors::Windowed;
 use crate::lower::{Graph, TensorId, TensorIds};
 use crate::value::{Value, Values};
 use ferrax_kernel::{DType, Dims};
@@ -137,6 +138,12 @@ impl Windows {
     /// How many places a window covers along an axis, its own holes among them.
     pub fn span(&self, k: usize) -> i64 {
         dilated(self.size[k], self.dilation[k])
+    }
+    /// How axis `k`, which is this dimension of the operand and of the result, is read by parts; not where the operand's rows are spread.
+    pub fn parted(&self, k: usize, (dim, result): (usize, usize), fill: Lit) -> Option<Windowed> {
+        let (low, stride) = (self.padding[k].0, self.strides[k]);
+        let span = usize::try_from(self.span(k)).ok()?;
+        (self.base[k] == 1 && !self.stays(k)).then_some(Windowed { dim, result, low, stride, span, fill })
     }
     /// Whether each window is combined element by element.
     pub fn few(&self) -> bool {

@@ -10,7 +10,7 @@ use super::Here;
 use crate::cx::int;
 use crate::dtype::Dtype;
 use crate::error::Res;
-use crate::factors::Run;
+use crate::factors::{Run, Windowed};
 use crate::ops::collective::{Names, Permute};
 use crate::ops::concatenate::Concatenate;
 use crate::ops::dynamic_slice::{DynamicSlice, DynamicUpdateSlice};
@@ -140,6 +140,21 @@ impl Here<'_> {
             all = self.with_block(all, (r, last), self.block(r, sources, to)?, room, to)?;
         }
         self.rows(&all, to.dim, &int(Dtype::I32, room as i64), size)
+    }
+    /// This device's part of an operand with the rows beside it that the windows of its part of a result of `rows` positions read.
+    pub fn with_halo(&self, x: &Value, w: &Windowed, rows: usize, axes: &[u8]) -> Res<Value> {
+        let parts = self.grid.parts(axes);
+        let (own, all) = (rows / parts, (x.shape()[w.dim] * parts) as i64);
+        let each = w.rows(own);
+        let run = |i: usize| {
+            let first = (i * own * w.stride) as i64 - w.low;
+            let (from, to) = ((-first).clamp(0, each as i64), (all - first).clamp(0, each as i64));
+            let rows = i * each + from as usize..i * each + to.max(from) as usize;
+            Run { rows, operand: 0, first: first + from, step: 1 }
+        };
+        let runs: Vec<Run> = (0..parts).map(run).collect();
+        let to = Target { dim: w.dim, rows: each * parts, axes };
+        self.moved(&[Source { value: x.clone(), parts }], &runs, Some(&Value::Lit(w.fill)), &to)
     }
     /// What a device takes in a round.
     fn block(&self, r: &Round, sources: &[Source], to: &Target) -> Res<Value> {

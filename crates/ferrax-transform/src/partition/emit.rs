@@ -128,14 +128,16 @@ impl Emitter<'_> {
         let chosen = choose(f, (&avals, &made), (outs, wanted), terms, self.grid);
         let cut = |dims: &[DimFactors]| Spec::new(dims.iter().map(|ids| join(ids, &chosen, f, self.grid)));
         let of_terms = |i: usize| cut(&f.ins[i]).summed(kind.term(i, made[i].unreduced, terms), AxisSet::NONE);
-        let ins: Vec<Spec> = (0..f.ins.len()).map(of_terms).collect();
-        let natural: Vec<Spec> = f.outs.iter().map(|d| cut(d).summed(terms, AxisSet::NONE)).collect();
+        let mut ins: Vec<Spec> = (0..f.ins.len()).map(of_terms).collect();
+        let mut natural: Vec<Spec> = f.outs.iter().map(|d| cut(d).summed(terms, AxisSet::NONE)).collect();
         if !f.indexed.is_empty()
             && let Some(version) = self.indexed(e, f, (&made[0], &ins), &chosen, (outs, &natural))?
         {
             return Ok(vec![version]);
         }
+        let halos = self.halos(f, &chosen, (&avals, &made, &mut ins), (outs, wanted, &mut natural));
         let mut x: Values = e.args.iter().zip(&ins).map(|(a, s)| self.read(a, s)).collect::<Res<_>>()?;
+        let op = self.with_halos(&e.op, &halos, &mut x, outs)?;
         let folds = f.factors.iter().zip(&chosen).filter(|(f, _)| f.fold.is_some());
         let folds: Vec<u8> = folds.flat_map(|(_, axes)| axes.iter().copied()).collect();
         for i in f.start.iter().filter(|_| !folds.is_empty()) {
@@ -145,11 +147,11 @@ impl Emitter<'_> {
             f.factors.iter().zip(&chosen).filter(|(_, axes)| !axes.is_empty()).filter_map(|(f, _)| f.fold);
         let rounds = cut_folds.any(|m| matches!(m, Monoid::Sum | Monoid::Prod));
         let y: Values = match outs {
-            [out] if rounds && is_narrow(out.dtype) => vec![self.unrounded(&e.op, &x)?].into(),
+            [out] if rounds && is_narrow(out.dtype) => vec![self.unrounded(&op, &x)?].into(),
             _ => {
                 let parts: Avals = natural.iter().zip(outs).map(|(s, a)| s.shard(self.grid, a)).collect();
                 let local: Avals = x.iter().map(Value::aval).collect();
-                let op = e.op.rules().local(&local, &parts).unwrap_or_else(|| e.op.clone());
+                let op = op.rules().local(&local, &parts).unwrap_or(op);
                 self.cx().bind(&op, &x)?
             }
         };

@@ -4,12 +4,12 @@
 //! concatenation of two slices). Others make it, as it would have been; they can only be where it cannot be cut (`x[1:]`).
 use super::{Emitter, Versions};
 use crate::partition::flow::{Flow, Way};
-use ferrax_ir::factors::{Factors, Indexed, Moved, Run};
+use ferrax_ir::factors::{Factors, Indexed, Moved, Run, Windowed};
 use ferrax_ir::layout::{AxisSet, CutAxes, Spec};
 use ferrax_ir::parts::{Here, Source, Target};
 use ferrax_ir::program::{Atom, Eqn};
 use ferrax_ir::value::{Value, Values};
-use ferrax_ir::{Aval, Res};
+use ferrax_ir::{Aval, Op, Res};
 
 /// The readers of a variable that has rows of others along one dimension.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
@@ -79,7 +79,8 @@ pub fn as_made(flow: &Flow) -> Vec<Spec> {
 }
 /// Whether an equation reads dimension `d` of operand `i` whole.
 fn needs_whole(f: &Factors, i: usize, d: usize, operand: &Aval, outs: &[Aval]) -> bool {
-    if f.wanted.is_some() || f.moved.iter().any(|m| m.dim == d && i < m.sizes.len()) {
+    let by_parts = f.windows.iter().any(|w| i == 0 && w.dim == d);
+    if f.wanted.is_some() || by_parts || f.moved.iter().any(|m| m.dim == d && i < m.sizes.len()) {
         return false;
     }
     let by_index = |r: &Indexed| {
@@ -202,6 +203,37 @@ impl Emitter<'_> {
     fn waiting_for(&self, a: &Atom) -> Option<&Taken> {
         let Atom::Var(v) = a else { return None };
         self.waiting.get(&(*v as usize)).filter(|_| self.env[*v as usize].is_empty())
+    }
+    /// The dimensions of operand 0 that stay cut for an op on windows, and by which axes: where a device needs little more than its part.
+    pub(super) fn halos<'f>(
+        &self,
+        f: &'f Factors,
+        chosen: &[CutAxes],
+        (avals, made, ins): (&[Aval], &[Spec], &mut [Spec]),
+        (outs, wanted, natural): (&[Aval], &[Spec], &mut [Spec]),
+    ) -> Vec<(&'f Windowed, CutAxes)> {
+        let mut found = vec![];
+        for w in &f.windows {
+            let (axes, rows, positions) = (&wanted[0].dims[w.result], avals[0].shape[w.dim], outs[0].shape[w.result]);
+            let parts = self.grid.parts(axes);
+            let used = |a: &u8| ins.iter().chain(&*natural).any(|s| s.uses(*a)) || chosen.iter().any(|c| c.contains(a));
+            let even = rows.is_multiple_of(parts) && positions.is_multiple_of(parts);
+            let cut = !axes.is_empty() && !made[0].dims[w.dim].is_empty() && ins[0].unreduced.is_empty();
+            if cut && even && !axes.iter().any(used) && w.rows(positions / parts) < rows {
+                ins[0].dims[w.dim] = axes.clone();
+                natural[0].dims[w.result] = axes.clone();
+                found.push((w, axes.clone()));
+            }
+        }
+        found
+    }
+    /// The op on what windows read, and operand 0 with that.
+    pub(super) fn with_halos(&self, op: &Op, halos: &[(&Windowed, CutAxes)], x: &mut Values, outs: &[Aval]) -> Res<Op> {
+        for (w, axes) in halos {
+            x[0] = self.here.with_halo(&x[0], w, outs[0].shape[w.result], axes)?;
+        }
+        let dims: Vec<usize> = halos.iter().map(|(w, _)| w.dim).collect();
+        Ok(op.rules().inside(&dims).filter(|_| !dims.is_empty()).unwrap_or_else(|| op.clone()))
     }
     /// The result where operand 0 is cut along a dimension that is no factor, of which each device can do what the indices say of its part.
     pub(super) fn indexed(
