@@ -169,7 +169,7 @@ def test_ragged_exchange(jax, jnp):
 @pytest.mark.parametrize(
     "at, value, message",
     [(2, np.zeros((2, 2)), "input_offsets must be integer type"), (3, np.zeros((2, 1, 2), int), "send_sizes must be rank 1"),
-     (4, np.zeros((2, 3), int), "of one length that the size of the axis, 2, divides"), (0, np.zeros((2, 3)), "must agree but for their first axis")],
+     (4, np.zeros((2, 3), int), "the same length, a multiple of the axis size 2"), (0, np.zeros((2, 3)), "must agree but for their first axis")],
 )  # fmt: skip
 def test_ragged_exchanges_that_do_not_fit(jax, jnp, at, value, message):
     args = [jnp.asarray(value if i == at else a) for i, a in enumerate(RAGGED)]

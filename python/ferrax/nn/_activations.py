@@ -246,7 +246,10 @@ def glu(x: ArrayLike, axis: int = -1) -> Array:
 def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
     x = _inexact("squareplus", x)
     _check_parameter(x, b)
-    return _squareplus(*_core.promote_dtypes_inexact(x, b))
+    x, b = _core.promote_dtypes_inexact(x, b)
+    if jnp.iscomplexobj(x):
+        return (x + jnp.sqrt(x * x + b)) / 2
+    return _squareplus(x, b)
 
 
 @custom_jvp
