@@ -14,6 +14,7 @@ mod tiles;
 pub use dynamic_slice::{Placed, updates};
 
 use crate::task::{Limits, Reg};
+use crate::wgsl::epilogue::Partial;
 use crate::wgsl::{self, Lowered};
 use ferrax_kernel::kernel::{Access, Affine, Guard, Kernel, Node};
 use ferrax_kernel::{DType, Dims, Error, Res, Routine, Scalar};
@@ -23,24 +24,15 @@ use ferrax_kernel::{DType, Dims, Error, Res, Routine, Scalar};
 /// # Errors
 /// `Unsupported` for dtypes wider than 32 bits and for more than 2^31 elements.
 pub fn lower(r: &Routine, limits: Limits) -> Res<Lowered> {
-    let arrays = r.operands().into_iter().chain(r.results());
-    for (d, len) in arrays {
-        if d.size() > 4 {
-            return Err(Error::Unsupported(format!(
-                "{}: {} has no place on this device, which computes in 32 bits",
-                r.name(),
-                d.long()
-            )));
-        }
-        if len > i32::MAX as usize - (1 << 24) {
-            return Err(Error::Unsupported(format!("{}: {len} elements are more than a shader can count", r.name())));
-        }
-    }
+    check(r)?;
     if r.results().iter().all(|(_, len)| *len == 0) {
         return Ok(Lowered::default());
     }
     match r {
-        Routine::Dot(d) => dot::lower(d, limits),
+        Routine::Dot(_) | Routine::Conv(_) => {
+            let kernel = as_kernel(r).ok_or_else(|| Error::Invalid(format!("{} is no kernel", r.name())))?;
+            Product { routine: r, kernel: &kernel, operands: [0, 1] }.lower(limits)
+        }
         Routine::Gather(g) => gather::lower(g, limits),
         Routine::Scatter(s) => scatter::lower(s, limits),
         Routine::DynamicSlice { operand, sizes, dtype, index_dtype } => {
@@ -56,16 +48,69 @@ pub fn lower(r: &Routine, limits: Limits) -> Res<Lowered> {
         Routine::Cumulative { kind, outer, n, inner, reverse, dtype } => {
             cumulative::lower(*kind, [*outer, *n, *inner], *reverse, *dtype, limits)
         }
-        Routine::Conv(c) => conv::lower(c, limits),
         Routine::Linalg(_) | Routine::Fft(_) => Err(Error::Unsupported(format!("{} runs on the host", r.name()))),
     }
 }
+fn check(r: &Routine) -> Res<()> {
+    for (d, len) in r.operands().into_iter().chain(r.results()) {
+        if d.size() > 4 {
+            return Err(Error::Unsupported(format!(
+                "{}: {} has no place on this device, which computes in 32 bits",
+                r.name(),
+                d.long()
+            )));
+        }
+        if len > i32::MAX as usize - (1 << 24) {
+            return Err(Error::Unsupported(format!("{}: {len} elements are more than a shader can count", r.name())));
+        }
+    }
+    Ok(())
+}
 
-/// A routine that is a kernel.
-pub fn as_kernel(r: &Routine, limits: Limits) -> Option<Kernel> {
+/// A routine whose every result is one sum, as the kernel of that reduction.
+pub fn as_kernel(r: &Routine) -> Option<Kernel> {
     match r {
-        Routine::Dot(d) if dot::is_small(d, limits) => Some(dot::as_kernel(d)),
+        Routine::Dot(d) => Some(dot::as_kernel(d)),
+        Routine::Conv(c) => Some(c.kernel()),
         _ => None,
+    }
+}
+/// Whether that kernel is what runs.
+pub fn is_small(r: &Routine, limits: Limits) -> bool {
+    match r {
+        Routine::Dot(d) => dot::is_small(d, limits),
+        Routine::Conv(c) => conv::is_small(c, limits),
+        _ => false,
+    }
+}
+
+/// A routine that is a kernel of one reduction, with what is computed of each of its results.
+pub struct Product<'a> {
+    pub routine: &'a Routine,
+    /// Its reduction, and the nodes behind that.
+    pub kernel: &'a Kernel,
+    /// Which of the kernel's inputs the routine's operands are.
+    pub operands: [usize; 2],
+}
+impl Product<'_> {
+    /// # Errors
+    /// As [`lower`]; `Unsupported` for more arrays than the device binds.
+    pub fn lower(&self, limits: Limits) -> Res<Lowered> {
+        check(self.routine)?;
+        match self.routine {
+            Routine::Dot(d) => dot::lower(d, self, limits),
+            Routine::Conv(c) => conv::lower(c, self, limits),
+            r => Err(Error::Invalid(format!("{} is no product", r.name()))),
+        }
+    }
+    fn outs(&self) -> Vec<Reg> {
+        (0..self.kernel.outputs.len()).map(Reg::Out).collect()
+    }
+    /// Adds the passes from sums in memory to the results.
+    fn of_sums(&self, task: &mut Lowered, sums: Reg, partial: &Partial, limits: Limits) -> Res<()> {
+        let ins: Vec<Reg> = (0..self.kernel.inputs.len()).map(Reg::In).chain([sums]).collect();
+        task.include(wgsl::lower(&partial.kernel(self.kernel)?, limits)?, &ins, &self.outs());
+        Ok(())
     }
 }
 

@@ -149,12 +149,13 @@ impl Compiling<'_> {
             return Ok(vec![self.of_updates(updates)?]);
         }
         if let Unit::Rows(program, _) = unit {
-            match program.rows.lower(Limits::of(&self.device.limits)) {
+            match program.lower(Limits::of(&self.device.limits)) {
                 // then its steps, one by one
                 Err(Error::Unsupported(_)) => (),
                 lowered => {
                     let (ins, outs) = (program.ins.clone(), program.outs.clone());
-                    return Ok(vec![Op::Task { what: "rows", task: lowered?.compile(self.device)?, ins, outs }]);
+                    let task = lowered?.compile(self.device)?;
+                    return Ok(vec![Op::Task { what: program.name(), task, ins, outs }]);
                 }
             }
         }

@@ -13,7 +13,7 @@ pub mod prelude;
 mod real;
 pub mod scalar;
 
-pub use kernel::{Lowered, in_workgroup, lower, rows, with_outputs, work};
+pub use kernel::{Lowered, epilogue, in_workgroup, lower, rows, with_outputs, work};
 
 use crate::task::Limits;
 use ferrax_kernel::kernel::Guard;

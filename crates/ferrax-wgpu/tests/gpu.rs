@@ -10,6 +10,8 @@ mod corpus;
 mod examples;
 #[path = "gpu/kernels.rs"]
 mod kernels;
+#[path = "gpu/products.rs"]
+mod products;
 #[path = "gpu/routines.rs"]
 mod routines;
 #[path = "gpu/rows.rs"]

@@ -4,47 +4,66 @@
 //! A row is a position of the result, a term an element of its window; neither is copied: what is
 //! staged of a tile is read where it lies. Sums go to scratch memory, and a kernel brings them to
 //! the result's order where that is another. If there are few tiles, they are parts of sums.
+use super::Product;
 use super::dot::{MIN_TERMS, WORKGROUPS};
-use super::load;
 use super::tiles::{TILE, Tiles};
 use crate::task::{Limits, Reg};
+use crate::wgsl::epilogue::{Epilogue, Partial};
 use crate::wgsl::{self, Lowered};
-use ferrax_kernel::kernel::{Affine, Kernel, Node};
+use ferrax_kernel::Res;
+use ferrax_kernel::kernel::Affine;
 use ferrax_kernel::routine::Conv;
-use ferrax_kernel::{ReduceKind, Res, Scalar};
 use std::fmt::Write;
 
-pub fn lower(c: &Conv, limits: Limits) -> Res<Lowered> {
-    let (b, m, n, k) = (c.batch.size(), c.rows.size(), c.columns, c.terms.size());
-    let is_countable = c.x <= i32::MAX as usize && b * m * n <= i32::MAX as usize;
-    if m < 16 || n < 8 || k < 8 || c.dtype.size() != 4 || limits.workgroup < 256 || !is_countable {
-        return wgsl::lower(&c.kernel(), limits);
+pub fn lower(c: &Conv, product: &Product, limits: Limits) -> Res<Lowered> {
+    if is_small(c, limits) {
+        return wgsl::lower(product.kernel, limits);
     }
+    let (b, m, n, k) = sizes(c);
     let tiles = b * m.div_ceil(TILE) * n.div_ceil(TILE);
     let mut parts = 1;
     while parts * tiles < WORKGROUPS && k / (2 * parts) >= MIN_TERMS {
         parts *= 2;
     }
     let terms = k.div_ceil(parts);
-    let in_order = parts == 1 && c.grid().1.is_sorted();
-    let mut task = Lowered::default();
-    let sums = if in_order { Reg::Out(0) } else { task.add_scratch(4 * parts * b * m * n) };
-    let product = Tiles {
-        b: parts * b,
-        m,
-        n,
-        k: terms,
-        acc: c.dtype,
-        out: c.dtype,
-        lhs: &|row, term| window(c, terms, row, term),
-        rhs: &|column, term| weight(c, terms, column, term),
-        terms_first: [is_unit(c, c.terms.len()) && !is_unit(c, 0), c.y[c.batch.len()] == 1],
+    let (mut task, epilogue) = (Lowered::default(), Epilogue::of(product.kernel)?);
+    let run = |task: &mut Lowered, epilogue: &Epilogue, outs: Vec<Reg>| {
+        let tiles = Tiles {
+            b: parts * b,
+            m,
+            n,
+            k: terms,
+            acc: c.dtype,
+            epilogue,
+            lhs: &|row, term| window(c, terms, row, term),
+            rhs: &|column, term| weight(c, terms, column, term),
+            terms_first: [is_unit(c, c.terms.len()) && !is_unit(c, 0), c.y[c.batch.len()] == 1],
+        };
+        tiles.run(task, product.operands.map(Reg::In), outs, limits)
     };
-    product.run(&mut task, sums, limits);
-    if !in_order {
-        task.include(wgsl::lower(&ordered(c, parts), limits)?, &[sums], &[Reg::Out(0)]);
+    let (axes, order) = c.grid();
+    if parts == 1 && order.is_sorted() && n.is_multiple_of(epilogue.per_word()) {
+        run(&mut task, &epilogue, product.outs())?;
+        return Ok(task);
     }
+    let sums = task.add_scratch(4 * parts * axes.size());
+    run(&mut task, &Epilogue::none(c.dtype, parts * axes.size())?, vec![sums])?;
+    // of axes (part, batch, row, column), in the order of the result
+    let dense = axes.strides();
+    let at = Affine::new(0, order.iter().map(|k| dense[*k] as i64).chain([axes.size() as i64]).collect::<Vec<_>>());
+    product.of_sums(&mut task, sums, &Partial { parts, at, dims: axes.pick(&order) }, limits)?;
     Ok(task)
+}
+
+/// Of the batch, of rows, of columns, and terms.
+fn sizes(c: &Conv) -> (usize, usize, usize, usize) {
+    (c.batch.size(), c.rows.size(), c.columns, c.terms.size())
+}
+/// Whether it is a kernel.
+pub fn is_small(c: &Conv, limits: Limits) -> bool {
+    let (b, m, n, k) = sizes(c);
+    let is_countable = c.x <= i32::MAX as usize && b * m * n <= i32::MAX as usize;
+    m < 16 || n < 8 || k < 8 || c.dtype.size() != 4 || limits.workgroup < 256 || !is_countable
 }
 /// Whether neighbours along the last of the rows, or of so many axes of terms behind them, are neighbours in memory.
 fn is_unit(c: &Conv, terms: usize) -> bool {
@@ -76,20 +95,4 @@ fn weight(c: &Conv, terms: usize, column: &str, term: &str) -> String {
     let at = format!("{batch}p * {} + {column} * {}", c.y[nb], c.y[nb + 1]);
     let _ = writeln!(text, "if (p < {}) {{ x = {}; }}", c.terms.size(), wgsl::load(c.dtype, "in1", 0, &at));
     text
-}
-/// The kernel that adds parts of sums, of axes (part, batch, row, column), in the order of the result.
-fn ordered(c: &Conv, parts: usize) -> Kernel {
-    let (sizes, order) = c.grid();
-    let dense = sizes.strides();
-    let strides = order.iter().map(|k| dense[*k] as i64).chain([sizes.size() as i64]);
-    Kernel {
-        grid: sizes.pick(&order),
-        rdims: [parts].into(),
-        inputs: vec![(c.dtype, parts * sizes.size())],
-        nodes: vec![
-            load(0, Affine::new(0, strides.collect::<Vec<_>>()), vec![], Scalar::zero(c.dtype)),
-            (c.dtype, Node::Reduce { kind: ReduceKind::Sum, of: 0 }),
-        ],
-        outputs: vec![1],
-    }
 }

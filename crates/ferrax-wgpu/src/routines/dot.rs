@@ -1,8 +1,9 @@
 //! Products, by [`tiles`]; smaller ones are kernels. If there are few tiles and the sums are long, workgroups take parts of the sums, and a kernel
-//! adds those.
+//! adds those. What is computed of a product is in the pass that has its sums.
 use super::tiles::{TILE, Tiles};
-use super::{in_lanes, load};
+use super::{Product, load};
 use crate::task::{Limits, Reg};
+use crate::wgsl::epilogue::{Epilogue, Partial};
 use crate::wgsl::{self, Lowered, scalar};
 use ferrax_kernel::kernel::{Affine, Kernel, Node};
 use ferrax_kernel::routine::Dot;
@@ -12,7 +13,7 @@ use ferrax_kernel::{Bin, DType, Error, ReduceKind, Res, Scalar};
 pub const WORKGROUPS: usize = 256;
 pub const MIN_TERMS: usize = 256;
 
-pub fn lower(d: &Dot, limits: Limits) -> Res<Lowered> {
+pub fn lower(d: &Dot, product: &Product, limits: Limits) -> Res<Lowered> {
     for (n, strides) in [([d.b, d.m, d.k], d.lhs), ([d.b, d.k, d.n], d.rhs)] {
         let span: i64 = n
             .iter()
@@ -26,24 +27,21 @@ pub fn lower(d: &Dot, limits: Limits) -> Res<Lowered> {
         }
     }
     if is_small(d, limits) {
-        return wgsl::lower(&as_kernel(d), limits);
+        return wgsl::lower(product.kernel, limits);
     }
+    let (parts, epilogue) = (parts(d), Epilogue::of(product.kernel)?);
     let mut task = Lowered::default();
-    let out = d.out;
-    let parts = parts(d);
-    if parts > 1 {
-        in_parts(&mut task, d, parts, limits)?;
+    if parts == 1 && d.n.is_multiple_of(epilogue.per_word()) {
+        of_matrices(&mut task, d, product, &epilogue, product.outs(), limits)?;
         return Ok(task);
     }
-    if d.n.is_multiple_of(wgsl::per_word(out)) {
-        of_matrices(&mut task, d, out, Reg::Out(0), limits);
-        return Ok(task);
-    }
-    // rows that end within a word: the sums go through memory of words
-    in_lanes(&mut task, out, d.b * d.m * d.n, limits, |task, to| {
-        of_matrices(task, d, out.lane(), to, limits);
-        Ok(())
-    })?;
+    // sums of parts, or of rows that end within a word, go through memory
+    let (acc, elements) = (accumulator(d.dtype, d.out), d.b * d.m * d.n);
+    let part = if parts == 1 { d.clone() } else { one_of(d, parts) };
+    let sums = task.add_scratch(acc.size() * parts * elements);
+    of_matrices(&mut task, &part, product, &Epilogue::none(acc, parts * elements)?, vec![sums], limits)?;
+    let at = Affine::new(0, [1, elements as i64]);
+    product.of_sums(&mut task, sums, &Partial { parts, at, dims: [elements].into() }, limits)?;
     Ok(task)
 }
 
@@ -62,32 +60,16 @@ fn parts(d: &Dot) -> usize {
     parts
 }
 
-/// Each part of the sums is a product of a batch; a kernel adds them.
-fn in_parts(task: &mut Lowered, d: &Dot, parts: usize, limits: Limits) -> Res<()> {
-    let (acc, elements, k) = (accumulator(d.dtype, d.out), d.m * d.n, d.k / parts);
-    let part = Dot {
+/// The product of a batch whose matrices are so many parts of the sums.
+fn one_of(d: &Dot, parts: usize) -> Dot {
+    let k = d.k / parts;
+    Dot {
         b: parts,
         k,
         lhs: [d.lhs[2] * k as i64, d.lhs[1], d.lhs[2]],
         rhs: [d.rhs[1] * k as i64, d.rhs[1], d.rhs[2]],
-        out: acc,
         ..d.clone()
-    };
-    let sums = task.add_scratch(acc.size() * parts * elements);
-    of_matrices(task, &part, acc, sums, limits);
-    let all = Kernel {
-        grid: [elements].into(),
-        rdims: [parts].into(),
-        inputs: vec![(acc, parts * elements)],
-        nodes: vec![
-            load(0, Affine::new(0, [1, elements as i64]), vec![], Scalar::zero(acc)),
-            (acc, Node::Reduce { kind: ReduceKind::Sum, of: 0 }),
-            (d.out, Node::Convert(1)),
-        ],
-        outputs: vec![2],
-    };
-    task.include(wgsl::lower(&all, limits)?, &[sums], &[Reg::Out(0)]);
-    Ok(())
+    }
 }
 
 /// The dtype of the accumulator.
@@ -125,7 +107,14 @@ pub fn as_kernel(d: &Dot) -> Kernel {
 }
 
 /// The product of matrices with strides.
-fn of_matrices(task: &mut Lowered, d: &Dot, out: DType, to: Reg, limits: Limits) {
+fn of_matrices(
+    task: &mut Lowered,
+    d: &Dot,
+    product: &Product,
+    epilogue: &Epilogue,
+    outs: Vec<Reg>,
+    limits: Limits,
+) -> Res<()> {
     let acc = accumulator(d.dtype, d.out);
     let of = |words: &str, [of_b, of_row, of_term]: [i64; 3], row: &str, term: &str| {
         let x = wgsl::load(d.dtype, words, 0, &format!("b * ({of_b}) + {row} * ({of_row}) + {term} * ({of_term})"));
@@ -137,10 +126,10 @@ fn of_matrices(task: &mut Lowered, d: &Dot, out: DType, to: Reg, limits: Limits)
         n: d.n,
         k: d.k,
         acc,
-        out,
+        epilogue,
         lhs: &|row, term| of("in0", d.lhs, row, term),
         rhs: &|row, term| of("in1", [d.rhs[0], d.rhs[2], d.rhs[1]], row, term),
         terms_first: [d.lhs[2] == 1, d.rhs[1] == 1],
     };
-    tiles.run(task, to, limits);
+    tiles.run(task, product.operands.map(Reg::In), outs, limits)
 }

@@ -8,8 +8,9 @@
 //!
 //! INVARIANT: terms are added in increasing order, whatever the tile.
 use crate::task::{Limits, Reg};
-use crate::wgsl::{self, Lowered, lane, scalar};
-use ferrax_kernel::{DType, Scalar};
+use crate::wgsl::epilogue::Epilogue;
+use crate::wgsl::{self, Lowered, lane};
+use ferrax_kernel::{DType, Error, Res, Scalar};
 use std::fmt::Write;
 
 /// Sums of a small tile, in each direction.
@@ -25,9 +26,10 @@ pub struct Tiles<'a> {
     pub m: usize,
     pub n: usize,
     pub k: usize,
-    /// Of the sums, and of what is stored of them: rows of the result are whole words.
+    /// Of the sums.
     pub acc: DType,
-    pub out: DType,
+    /// What is computed of them and stored: rows of its results are whole words.
+    pub epilogue: &'a Epilogue,
     /// Statements that set `x` to the element of batch `b`, of a row or column, and of a term.
     pub lhs: &'a dyn Fn(&str, &str) -> String,
     pub rhs: &'a dyn Fn(&str, &str) -> String,
@@ -61,14 +63,27 @@ impl Tiles<'_> {
         let fills = self.m > TILE && self.n > TILE;
         Layout { quads: if fills && large >= MANY { 2 } else { 1 } }
     }
-    /// Adds the pass that reads inputs 0 and 1.
-    pub fn run(&self, task: &mut Lowered, to: Reg, limits: Limits) {
+    /// Adds the pass, in which the operands are `in0` and `in1`.
+    ///
+    /// # Errors
+    /// Those of the epilogue; `Unsupported` for more arrays than the device binds.
+    pub fn run(&self, task: &mut Lowered, operands: [Reg; 2], outs: Vec<Reg>, limits: Limits) -> Res<()> {
         let layout = self.layout();
         let tiles = self.b * self.m.div_ceil(layout.tile()) * self.n.div_ceil(layout.tile());
         let groups = crate::task::fold(tiles as u64, limits.groups);
         let sums = layout.tile() * layout.tile() * self.k;
-        let work = 4 * (groups.0 as u64 * groups.1 as u64).saturating_mul(sums as u64);
-        task.run_long(self.text(layout, tiles), vec![Reg::In(0), Reg::In(1)], vec![to], groups, work);
+        let elements = (self.b * self.m * self.n) as u64;
+        let work = 4 * (groups.0 as u64 * groups.1 as u64).saturating_mul(sums as u64)
+            + elements.saturating_mul(self.epilogue.work());
+        let mut reads = operands.to_vec();
+        let places = self.epilogue.reads(&mut reads);
+        if reads.len() + outs.len() > limits.buffers {
+            return Err(Error::Unsupported(format!("a product with {} arrays", reads.len() + outs.len())));
+        }
+        let store = self.store(layout, &self.epilogue.store(places, limits)?);
+        let text = self.text(layout, tiles, wgsl::bindings(reads.len(), outs.len()), &store);
+        task.run_long(text, reads, outs, groups, work);
+        Ok(())
     }
 
     /// Statements that load four elements of one term of an operand into `name`.
@@ -99,38 +114,31 @@ impl Tiles<'_> {
         let _ = writeln!(text, "{name}_at = term * {} + quad;\n}}", l.pitch());
         text
     }
-    /// Statements that store the sums.
-    fn store(&self, l: Layout) -> String {
-        let mut text = String::new();
-        let in_word = wgsl::per_word(self.out);
-        for (u, v) in (0..4 * l.quads).flat_map(|u| (0..l.quads).map(move |v| (u, v))) {
-            let _ = writeln!(
-                text,
-                "{{\nlet m = m0 + {} + my_m * 4;\nlet n = n0 + {} + my_n * 4;\nlet at = (b * {} + m) * {} + n;",
-                u / 4 * TILE + u % 4,
-                v * TILE,
-                self.m,
-                self.n
-            );
-            for c in (0..4).step_by(in_word) {
-                let word = |i: usize| {
-                    let x = scalar::convert(self.acc, self.out, &format!("s{u}_{v}[{}]", c + i));
-                    format!("({} << {}u)", wgsl::to_word(self.out, &x), 32 / in_word * i)
-                };
-                let words: Vec<String> = (0..in_word).map(word).collect();
-                let _ = writeln!(
-                    text,
-                    "if (m < {} && n + {c} < {}) {{ out0[(at + {c}) / {in_word}] = {}; }}",
-                    self.m,
-                    self.n,
-                    words.join(" | ")
-                );
-            }
-            text.push_str("}\n");
+    /// Statements that take the sums of an invocation, four at a time, as `sums`, those of elements `at` to `end`.
+    fn store(&self, l: Layout, finish: &str) -> String {
+        let (vectors, m, n) = (4 * l.quads * l.quads, self.m, self.n);
+        let mut text = format!("for (var v = 0; v < {vectors}; v++) {{\nvar sums = s0_0;\nswitch (v) {{\n");
+        for v in 1..vectors {
+            let _ = writeln!(text, "case {v}: {{ sums = s{}_{}; }}", v / l.quads, v % l.quads);
         }
+        let _ = writeln!(
+            text,
+            "default: {{}}
+}}
+let m = m0 + v / {} * {TILE} + v / {} % 4 + my_m * 4;
+let n = n0 + v % {} * {TILE} + my_n * 4;
+if (m < {m}) {{
+let at = (b * {m} + m) * {n} + n;
+let end = (b * {m} + m + 1) * {n};
+{finish}}}
+}}",
+            4 * l.quads,
+            l.quads,
+            l.quads,
+        );
         text
     }
-    fn text(&self, l: Layout, tiles: usize) -> String {
+    fn text(&self, l: Layout, tiles: usize, bindings: String, store: &str) -> String {
         let (t, tile, depth, pitch) = (lane(self.acc), l.tile(), l.depth(), l.pitch());
         let (mt, nt) = (self.m.div_ceil(tile), self.n.div_ceil(tile));
         let lhs = self.load(l, "xv", ["m0", &self.m.to_string()], self.lhs, self.terms_first[0]);
@@ -170,12 +178,11 @@ workgroupBarrier();
 {store}",
             per_batch = mt * nt,
             k = self.k,
-            store = self.store(l),
         );
         let size = depth * pitch;
         let shared =
             format!("var<workgroup> xs: array<vec4<{t}>, {size}>;\nvar<workgroup> ys: array<vec4<{t}>, {size}>;\n");
-        wgsl::wrapped(wgsl::bindings(2, 1) + &shared, 256, &body)
+        wgsl::wrapped(bindings + &shared, 256, &body)
     }
 }
 

@@ -193,6 +193,7 @@ impl<'a> Writer<'a> {
 
     fn steps(&mut self, steps: &[Step]) -> Option<()> {
         self.compiling.units(steps).iter().try_for_each(|unit| match unit {
+            Unit::Rows(program, _) if !program.is_small(self.limits) => None,
             Unit::Rows(program, _) => self.rows(&program.rows, &program.ins, &program.outs),
             Unit::Updates(..) => None,
             Unit::Step(step) => self.step(step),
@@ -202,7 +203,9 @@ impl<'a> Writer<'a> {
         match step {
             _ if is_for_host(step) => None,
             Step::Kernel { kernel, ins, outs } => self.kernel(kernel, ins, outs),
-            Step::Routine { routine, ins, outs } => self.kernel(&routines::as_kernel(routine, self.limits)?, ins, outs),
+            Step::Routine { routine, ins, outs } if routines::is_small(routine, self.limits) => {
+                self.kernel(&routines::as_kernel(routine)?, ins, outs)
+            }
             Step::Copy { from, to } if from == to => Some(()),
             Step::Copy { from, to } => {
                 let copy = (self.read(*from)?, self.written(*to)?, *to);

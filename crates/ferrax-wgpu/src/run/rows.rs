@@ -1,20 +1,27 @@
-//! The units of a plan, which become one task each: steps, updates of one array, and row programs ([`crate::wgsl::rows`]): kernels that follow one another and compute rows from the same rows.
+//! The units of a plan, which become one task each: steps, updates of one array, and programs over rows: kernels that follow one another and compute
+//! rows from the same rows ([`crate::wgsl::rows`]), and products with what is computed of each of their results ([`crate::wgsl::epilogue`]).
 //!
 //! ```text
 //!     m = max x;  e = exp(x - m);  s = sum e;  y = e / s         over rows of x: one program, in which m, e and s have no memory
+//!     p = x @ w;  y = max(p + b, 0)                              over rows of terms: one program, in which p has no memory
 //! ```
 //! INVARIANT: a step that joins reads nothing that a step between it and the program writes, and writes nothing that such a step names; so it may
 //! run before those.
 use super::updates::Updates;
 use super::{Compiling, names};
+use crate::routines::{self, Product};
 use crate::run::host::is_for_host;
 use crate::task::Limits;
+use crate::wgsl::Lowered;
+use crate::wgsl::epilogue::refined;
 use crate::wgsl::rows::{Each, MAX_REDUCTIONS, RowKernel};
 use crate::wgsl::work::of_element;
 use ferrax_kernel::kernel::{Affine, Kernel, Node, NodeId};
 use ferrax_kernel::plan::{Plan, SlotId, Step};
-use ferrax_kernel::{DType, Dims};
+use ferrax_kernel::{DType, Dims, Res, Routine};
+use std::borrow::Cow;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// Steps of a program, and nodes of its kernel, at most; steps after its first among which more are looked for.
 const MAX_STEPS: usize = 24;
@@ -38,11 +45,33 @@ impl<'a> Unit<'a> {
     }
 }
 
-/// A row program with its slots.
+/// A program over rows with its slots.
 pub struct RowProgram {
     pub rows: RowKernel,
     pub ins: Vec<SlotId>,
     pub outs: Vec<SlotId>,
+    /// What its one reduction is, where it has its own way to take that, and which of `ins` are its operands.
+    pub routine: Option<(Arc<Routine>, [usize; 2])>,
+}
+
+impl RowProgram {
+    /// # Errors
+    /// `Unsupported` for what only its steps, one by one, can do.
+    pub fn lower(&self, limits: Limits) -> Res<Lowered> {
+        match &self.routine {
+            Some((routine, operands)) => {
+                Product { routine, kernel: &self.rows.kernel, operands: *operands }.lower(limits)
+            }
+            None => self.rows.lower(limits),
+        }
+    }
+    /// Whether its reductions are those of a kernel.
+    pub fn is_small(&self, limits: Limits) -> bool {
+        self.routine.as_ref().is_none_or(|(r, _)| routines::is_small(r, limits))
+    }
+    pub fn name(&self) -> &'static str {
+        self.routine.as_ref().map_or("rows", |(r, _)| r.name())
+    }
 }
 
 /// How often each slot of a plan is named, its inputs and outputs included.
@@ -53,33 +82,49 @@ pub fn uses(plan: &Plan) -> Vec<usize> {
     uses
 }
 
-#[derive(Clone, Copy)]
 struct Member<'a> {
-    kernel: &'a Kernel,
+    kernel: Cow<'a, Kernel>,
     ins: &'a [SlotId],
     outs: &'a [SlotId],
+    routine: Option<&'a Arc<Routine>>,
 }
 impl<'a> Member<'a> {
     fn of(step: &'a Step) -> Option<Member<'a>> {
         match step {
             Step::Kernel { kernel, ins, outs } if !is_for_host(step) && kernel.domain().size() > 0 => {
-                Some(Member { kernel, ins, outs })
+                Some(Member { kernel: Cow::Borrowed(kernel), ins, outs, routine: None })
             }
             _ => None,
         }
     }
+    /// The same of a step that others join, which may be a routine.
+    fn first(step: &'a Step) -> Option<Member<'a>> {
+        match step {
+            Step::Routine { routine, ins, outs } if !is_for_host(step) => {
+                let kernel = routines::as_kernel(routine).filter(|k| k.domain().size() > 0)?;
+                Some(Member { kernel: Cow::Owned(kernel), ins, outs, routine: Some(routine) })
+            }
+            _ => Member::of(step),
+        }
+    }
     /// For so many rows and elements of each: what its outputs are for, and how many elements an index of its domain is.
     fn role(&self, shape: [usize; 2]) -> Option<(Each, usize)> {
-        let (k, [rows, n]) = (self.kernel, shape);
+        let (k, [rows, n]) = (&self.kernel, shape);
         match (k.grid.size(), k.rdims.len()) {
             (g, 1..) if g == rows && k.rdims.size() == n => Some((Each::Row, 1)),
-            (g, 0) if g == rows * n => Some((Each::Element, 1)),
             (g, 0) if g == rows => Some((Each::Row, n)),
+            (g, 0) if g == rows * n => Some((Each::Element, 1)),
             _ => None,
         }
     }
-    fn shares(&self, other: &Member) -> bool {
-        self.ins.iter().any(|s| other.ins.contains(s) || other.outs.contains(s))
+    /// Whether it may be one of a program: it reads what the others read or make; of a routine, a value for each that they make.
+    fn joins(&self, others: &[Member], shape: [usize; 2]) -> bool {
+        let Some((each, _)) = self.role(shape) else { return false };
+        let made = |s: &SlotId| others.iter().any(|o| o.outs.contains(s));
+        match others[0].routine {
+            Some(_) => each == Each::Row && self.kernel.rdims.is_empty() && self.ins.iter().any(made),
+            None => self.ins.iter().any(|s| made(s) || others.iter().any(|o| o.ins.contains(s))),
+        }
     }
 }
 
@@ -123,32 +168,32 @@ impl Compiling<'_> {
         taken: &[bool],
         limits: Limits,
     ) -> Option<(RowProgram, Vec<usize>)> {
-        let start = Member::of(&steps[first])?;
+        let start = Member::first(&steps[first])?;
         let window = first..steps.len().min(first + WINDOW);
-        let shape = window.clone().filter(|i| !taken[*i]).find_map(|i| shape_of(&Member::of(&steps[i])?, limits))?;
+        let shape = match start.routine {
+            Some(_) => [start.kernel.grid.size(), start.kernel.rdims.size()],
+            None => window.clone().filter(|i| !taken[*i]).find_map(|i| shape_of(&Member::of(&steps[i])?, limits))?,
+        };
         start.role(shape)?;
-        let mut members = vec![first];
+        let (mut members, mut all) = (vec![first], vec![start]);
         let mut found = None;
         // slots that steps in between name, and those that they write
         let (mut named, mut written): (Vec<SlotId>, Vec<SlotId>) = (vec![], vec![]);
         for i in window.skip(1).filter(|i| !taken[*i]) {
             let member = Member::of(&steps[i]).filter(|m| {
-                m.role(shape).is_some()
-                    && members.len() < MAX_STEPS
+                all.len() < MAX_STEPS
+                    && m.joins(&all, shape)
                     && !m.ins.iter().any(|s| written.contains(s))
                     && !m.outs.iter().any(|s| named.contains(s))
-                    && members.iter().any(|j| Member::of(&steps[*j]).is_some_and(|other| m.shares(&other)))
             });
-            let joined = member.and_then(|_| {
-                let all: Vec<usize> = members.iter().copied().chain([i]).collect();
-                let program =
-                    self.merged(&all.iter().filter_map(|j| Member::of(&steps[*j])).collect::<Vec<_>>(), shape)?;
-                fits(&program, limits).then_some((all, program))
-            });
-            if let Some((all, program)) = joined {
-                members = all;
-                found = Some(program);
-                continue;
+            if let Some(member) = member {
+                all.push(member);
+                if let Some(program) = self.merged(&all, shape).filter(|p| fits(p, limits)) {
+                    members.push(i);
+                    found = Some(program);
+                    continue;
+                }
+                all.pop();
             }
             names(&steps[i], &mut |s| named.push(s));
             // what a kernel or a routine reads it does not write; of others all is taken to be written
@@ -157,8 +202,8 @@ impl Compiling<'_> {
                 other => names(other, &mut |s| written.push(s)),
             }
         }
-        let all: Vec<Member> = members.iter().filter_map(|i| Member::of(&steps[*i])).collect();
-        found.filter(|p| p.rows.reductions() > 0 && pays(p, &all, shape)).map(|p| (p, members))
+        let is_worth = |p: &RowProgram| p.routine.is_some() || p.rows.reductions() > 0 && pays(p, &all, shape);
+        found.filter(is_worth).map(|p| (p, members))
     }
 
     /// All members as one program; none where one reads other positions of what an earlier one writes.
@@ -183,13 +228,18 @@ impl Compiling<'_> {
         let at = fine.dims.len() - fine.elements;
         (kernel.grid, kernel.rdims) = (Dims::new(&fine.dims[..at]), Dims::new(&fine.dims[at..]));
         let live = crate::wgsl::with_outputs(&kernel, &kernel.outputs);
-        Some(RowProgram { rows: RowKernel { kernel: live, outputs }, ins, outs })
+        let operand = |k: usize| ins.iter().position(|s| *s == all[0].ins[k]);
+        let routine = match all[0].routine {
+            Some(r) => Some((r.clone(), [operand(0)?, operand(1)?])),
+            None => None,
+        };
+        Some(RowProgram { rows: RowKernel { kernel: live, outputs }, ins, outs, routine })
     }
 }
 
 /// The rows that a kernel reduces, if a workgroup can, and their elements follow one another.
 fn shape_of(m: &Member, limits: Limits) -> Option<[usize; 2]> {
-    let (k, n) = (m.kernel, m.kernel.rdims.size());
+    let (k, n) = (&*m.kernel, m.kernel.rdims.size());
     let is_row = !k.rdims.is_empty() && (MIN_ELEMENTS..=RowKernel::longest(limits)).contains(&n) && !lies_across(k);
     is_row.then_some([k.grid.size(), n])
 }
@@ -208,7 +258,7 @@ fn fits(p: &RowProgram, limits: Limits) -> bool {
         let all = k.outputs.iter().zip(&p.rows.outputs).filter(move |(_, e)| **e == each);
         all.map(|(o, _)| crate::wgsl::per_word(k.dtype(*o))).max().unwrap_or(1)
     };
-    let is_long = k.rdims.size() > ferrax_kernel::order::BLOCK;
+    let is_long = p.routine.is_none() && k.rdims.size() > ferrax_kernel::order::BLOCK;
     p.ins.len() + p.outs.len() <= limits.buffers
         && k.nodes.len() <= MAX_NODES
         && p.rows.reductions() <= MAX_REDUCTIONS
@@ -217,7 +267,7 @@ fn fits(p: &RowProgram, limits: Limits) -> bool {
 }
 /// Whether its phases do at most twice the work of its steps, whose results go through memory.
 fn pays(p: &RowProgram, all: &[Member], [rows, n]: [usize; 2]) -> bool {
-    let step = |m: &Member| of_element(m.kernel) as f64 * m.kernel.domain().size() as f64 / (rows * n) as f64;
+    let step = |m: &Member| of_element(&m.kernel) as f64 * m.kernel.domain().size() as f64 / (rows * n) as f64;
     p.rows.work() as f64 <= 2.0 * all.iter().map(step).sum::<f64>()
 }
 
@@ -258,17 +308,10 @@ impl Fine {
     }
     /// The form of a member's domain, whose last index is so many elements, over these dimensions.
     fn form(&self, a: &Affine, domain: &[usize], each: usize) -> Affine {
-        let mut below = each;
-        let mut ranges = vec![];
-        for (k, d) in domain.iter().enumerate().rev() {
-            ranges.push((below, below * d, a.stride(k)));
-            below *= d;
-        }
-        let stride = |b: &usize| {
-            let of = ranges.iter().find(|(from, to, _)| from <= b && b < to);
-            of.map_or(0, |(from, _, stride)| stride * (b / from) as i64)
-        };
-        Affine::new(a.offset, self.behind.iter().map(stride).collect::<Vec<_>>())
+        let mut a = a.clone();
+        a.strides.resize(domain.len(), 0);
+        a.strides.push(0);
+        refined(&a, &[domain, &[each]].concat(), &self.dims)
     }
     /// Whether a form is the position of the row, or of the element.
     fn is_own(&self, a: &Affine, each: Each, n: usize) -> bool {
@@ -331,11 +374,14 @@ impl Merge {
     }
     fn input(&mut self, slot: SlotId, of: (DType, usize)) -> u32 {
         let known = self.ins.iter().position(|s| *s == slot);
-        known.unwrap_or_else(|| {
+        let at = known.unwrap_or_else(|| {
             self.ins.push(slot);
             self.kernel.inputs.push(of);
             self.ins.len() - 1
-        }) as u32
+        });
+        // operands of routines may be a part of an array
+        self.kernel.inputs[at].1 = self.kernel.inputs[at].1.max(of.1);
+        at as u32
     }
     fn node(&mut self, d: DType, node: Node) -> NodeId {
         let nodes = &mut self.kernel.nodes;

@@ -4,6 +4,7 @@
 //!     invocation t:  for each of its consecutive elements i:  coordinates of i; nodes in order; stores
 //! ```
 mod alike;
+pub mod epilogue;
 mod numbers;
 mod reduce;
 pub mod rows;
@@ -104,14 +105,22 @@ impl Text<'_> {
             f(self, body)?;
             return self.stores(body);
         }
+        let end = self.numbers.size(self.k.grid.size());
+        self.each_until(body, &format!("{first} * {n}"), n, &end, f)
+    }
+    /// The same for at most `n` elements from `at` on, of those before `end`.
+    fn each_until(
+        &self,
+        body: &mut String,
+        at: &str,
+        n: usize,
+        end: &str,
+        f: impl Fn(&Self, &mut String) -> Res<()>,
+    ) -> Res<()> {
         for o in self.narrow_outputs() {
             let _ = writeln!(body, "var w{o}: u32 = 0u;");
         }
-        let _ = writeln!(
-            body,
-            "for (var j = 0; j < {n}; j++) {{\nlet i = {first} * {n} + j;\nif (i >= {}) {{ break; }}",
-            self.numbers.size(self.k.grid.size())
-        );
+        let _ = writeln!(body, "for (var j = 0; j < {n}; j++) {{\nlet i = {at} + j;\nif (i >= {end}) {{ break; }}");
         unravel(body, "i", &self.k.grid, 0);
         f(self, body)?;
         self.stores(body)?;

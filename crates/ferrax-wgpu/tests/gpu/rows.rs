@@ -22,7 +22,7 @@ fn one_by_one(gpu: &GpuBackend, plan: &Plan, ins: &[Vec<u8>]) -> Vec<Vec<u8>> {
 }
 
 /// The results of the plan, and how many passes it has.
-fn at_once(gpu: &GpuBackend, plan: &Plan, ins: &[Vec<u8>]) -> (Vec<Vec<u8>>, usize) {
+pub fn at_once(gpu: &GpuBackend, plan: &Plan, ins: &[Vec<u8>]) -> (Vec<Vec<u8>>, usize) {
     let made = gpu.compile(plan.clone().verify().unwrap()).unwrap();
     let args = ins.iter().map(|b| RunArg { buffer: gpu.upload(b).unwrap(), donated: false }).collect();
     let outs = made.run(&RunCx { cancel: &AtomicBool::new(false), world: None }, args).unwrap();
