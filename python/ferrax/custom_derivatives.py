@@ -502,7 +502,7 @@ class _FlatVjpRule:
             )
         if ct is None or isinstance(ct, SymbolicZero):
             return zeros(aval)  # an array: earlier rules are called, and may return tangents other than zero
-        if _CHECKS_OFF.asked and _CHECKS_OFF.get():
+        if _CHECKS_OFF.changed and _CHECKS_OFF.get():
             return ct
         got = _core.get_aval(ct)
         shapes = tuple(got.shape) != tuple(aval.shape)

@@ -134,16 +134,16 @@ def test_an_installed_jax_is_left_alone(python, tmp_path):
 
 
 ASKS = {
-    "import jax._src.no_such": ("ModuleNotFoundError", "Ferrax has no module jax._src.no_such, which asking asked for"),
-    "from jax._src import no_such": ("ImportError", "Ferrax has no jax._src.no_such, which asking asked for"),
-    "import jax._src; jax._src.no_such": ("AttributeError", "Ferrax has no jax._src.no_such, which asking asked for"),
-    "import jax; jax.no_such": ("AttributeError", "Ferrax has no jax.no_such, which asking asked for"),
-    "import jax.experimental.no_such.at_all": ("ModuleNotFoundError", "Ferrax has no module jax.experimental.no_such, which asking asked for"),
-    "from jax.numpy import no_such": ("ImportError", "Ferrax has no jax.numpy.no_such, which asking asked for"),
-    "import jax.numpy; jax.numpy.no_such": ("AttributeError", "Ferrax has no jax.numpy.no_such, which asking asked for"),
-    "import jax; jax.numpy.linalg.no_such": ("AttributeError", "Ferrax has no jax.numpy.linalg.no_such, which asking asked for"),
-    "import jax; jax.scipy.stats.norm.no_such": ("AttributeError", "Ferrax has no jax.scipy.stats.norm.no_such, which asking asked for"),
-    "from jax.nn.initializers import no_such": ("ImportError", "Ferrax has no jax.nn.initializers.no_such, which asking asked for"),
+    "import jax._src.no_such": ("ModuleNotFoundError", "Ferrax has no module jax._src.no_such, which asking uses"),
+    "from jax._src import no_such": ("ImportError", "Ferrax has no jax._src.no_such, which asking uses"),
+    "import jax._src; jax._src.no_such": ("AttributeError", "Ferrax has no jax._src.no_such, which asking uses"),
+    "import jax; jax.no_such": ("AttributeError", "Ferrax has no jax.no_such, which asking uses"),
+    "import jax.experimental.no_such.at_all": ("ModuleNotFoundError", "Ferrax has no module jax.experimental.no_such, which asking uses"),
+    "from jax.numpy import no_such": ("ImportError", "Ferrax has no jax.numpy.no_such, which asking uses"),
+    "import jax.numpy; jax.numpy.no_such": ("AttributeError", "Ferrax has no jax.numpy.no_such, which asking uses"),
+    "import jax; jax.numpy.linalg.no_such": ("AttributeError", "Ferrax has no jax.numpy.linalg.no_such, which asking uses"),
+    "import jax; jax.scipy.stats.norm.no_such": ("AttributeError", "Ferrax has no jax.scipy.stats.norm.no_such, which asking uses"),
+    "from jax.nn.initializers import no_such": ("ImportError", "Ferrax has no jax.nn.initializers.no_such, which asking uses"),
 }
 
 

@@ -20,7 +20,7 @@ _FLAG, _STATIC = FLAGS["jax_strict_bounds"], FLAGS["jax_check_static_indices"]
 
 def strict():
     """Whether bounds are checked."""
-    return _FLAG.asked and _core.config_get("jax_strict_bounds")
+    return _FLAG.changed and _core.config_get("jax_strict_bounds")
 
 
 def check(shape, entries, wrap):
@@ -42,7 +42,7 @@ def check_integers(shape, entries, inserted, wrap, mode):
     Raises:
       IndexError: an integer is out of bounds.
     """
-    if not _STATIC.asked or not _core.config_get(_STATIC.name) or getattr(mode, "name", "PROMISE_IN_BOUNDS") != "PROMISE_IN_BOUNDS":
+    if not _STATIC.changed or not _core.config_get(_STATIC.name) or getattr(mode, "name", "PROMISE_IN_BOUNDS") != "PROMISE_IN_BOUNDS":
         return
     for e in entries:
         n = shape[e.axis] if e.kind == "int" else 0

@@ -144,13 +144,13 @@ def requested(name, dtype, default=None):
         raise TypeError(f"JAX only supports number, bool, and string dtypes, got dtype {dtype}{where}")
     if out in _NARROWED and not (isinstance(dtype, type) and dtype in _python_scalars) and not x64_enabled():
         inner = getattr(dtype, "dtype", None)
-        asked = inner if isinstance(inner, np.dtype) else _named(dtype)
-        if asked != out:
-            narrowed(asked.name, out.name, name, 4)
+        wanted = inner if isinstance(inner, np.dtype) else _named(dtype)
+        if wanted != out:
+            narrowed(wanted.name, out.name, name, 4)
     return out
 
 
-def narrowed(asked: str, out: str, name, stacklevel=2):
+def narrowed(wanted: str, out: str, name, stacklevel=2):
     """Warns that a caller of `name` requests one dtype and gets another.
 
     Raises:
@@ -159,11 +159,11 @@ def narrowed(asked: str, out: str, name, stacklevel=2):
     where = f" requested in {name}" if name else ""
     if _core.config_get("jax_explicit_x64_dtypes") == "error":
         raise ValueError(
-            f"Explicitly requested dtype {asked}{where} is not available. To enable more dtypes, set the jax_enable_x64 configuration option or the"
+            f"Explicitly requested dtype {wanted}{where} is not available. To enable more dtypes, set the jax_enable_x64 configuration option or the"
             " FERRAX_ENABLE_X64 shell environment variable."
         )
     warnings.warn(
-        f"Explicitly requested dtype {asked}{where} is not available, and will be truncated to dtype {out}. To enable more dtypes, set "
+        f"Explicitly requested dtype {wanted}{where} is not available, and will be truncated to dtype {out}. To enable more dtypes, set "
         "the jax_enable_x64 configuration option or the FERRAX_ENABLE_X64 shell environment variable.",
         stacklevel=stacklevel,
     )

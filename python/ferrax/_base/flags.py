@@ -117,13 +117,13 @@ class Flag:
     the default have no effect; then setting one warns once. If tracing depends on the flag, `traced` makes its value part of the cache key of traces.
     """
 
-    __slots__ = ("asked", "default", "doc", "inert", "name", "parse", "refused", "traced")
+    __slots__ = ("changed", "default", "doc", "inert", "name", "parse", "refused", "traced")
 
     def __init__(self, name, parse, default, doc, *, traced=False, inert=None, refused=None):
         self.name, self.parse, self.default, self.doc, self.traced = name, parse, default, doc, traced
         self.inert, self.refused = inert, refused or {}
         # PERF: whether it ever had another value than the default; until then frequent readers need not call the extension.
-        self.asked = False
+        self.changed = False
         _core.config_define(name, default, traced)
 
     def get(self):
@@ -137,7 +137,7 @@ class Flag:
           NotImplementedError: the value requests something unsupported.
         """
         value = self.parse(self.name, value)
-        self.asked = self.asked or value != self.default
+        self.changed = self.changed or value != self.default
         if value in self.refused:
             raise NotImplementedError(f"{self.name}={value!r}: {self.refused[value]}")
         if self.inert and value != self.default:

@@ -381,7 +381,7 @@ def _of_type(ndim, label, dims, unreduced=(), reduced=()):
     if label is None:
         return NamedSharding(get_abstract_mesh(), PartitionSpec(*[None] * ndim))
     mesh = _by_label[label]
-    if _SIZE_ONE.asked and _SIZE_ONE.get():
+    if _SIZE_ONE.changed and _SIZE_ONE.get():
         sizes = [mesh.shape[name] for name in mesh.axis_names]
         dims = [[i for i in d if sizes[i] > 1] for d in dims]
     return _of_cuts(mesh, dims, unreduced, reduced)

@@ -171,7 +171,7 @@ def remembered(fun, key, make):
     fun = plain(fun)
     # Cached traces may keep arrays that the function closes over, also tracers of a surrounding
     # trace. This is not a leak in the user's code.
-    if type(fun) is not types.FunctionType or (_LEAKS.asked and _LEAKS.get()):
+    if type(fun) is not types.FunctionType or (_LEAKS.changed and _LEAKS.get()):
         return make()[0]
     try:
         reach = _reach(fun)

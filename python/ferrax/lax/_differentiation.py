@@ -374,8 +374,8 @@ def _constrained(v, place):
     if not any(p is spec.UNCONSTRAINED for p in spec.partitions):
         return place
     alike = getattr(own, "mesh", None) == place.mesh
-    said = {a for d in range(len(spec)) for a in spec.axes_of(d)}
-    cut = lambda d: tuple(a for a in own.spec.axes_of(d) if a not in said) if alike and d < len(own.spec) else ()
+    named = {a for d in range(len(spec)) for a in spec.axes_of(d)}
+    cut = lambda d: tuple(a for a in own.spec.axes_of(d) if a not in named) if alike and d < len(own.spec) else ()
     parts = [(cut(d) or None) if p is spec.UNCONSTRAINED else p for d, p in enumerate(spec.partitions)]
     while parts and parts[-1] is None:
         parts.pop()

@@ -111,9 +111,9 @@ def check_promotion(*xs, ranks=False):
     For a function whose body promotes through other functions: those calls are the library's, to which the settings do not apply (`whose.rs`).
     ranks: whether ranks are promoted too.
     """
-    if _DTYPES.asked and _DTYPES.get() == "strict":
+    if _DTYPES.changed and _DTYPES.get() == "strict":
         _core.result_type(*xs)
-    if ranks and _RANKS.asked:
+    if ranks and _RANKS.changed:
         _core.promote_shapes(*(x for x in xs if not isinstance(x, int)))
 
 
