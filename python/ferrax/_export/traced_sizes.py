@@ -145,7 +145,7 @@ class TracedSize(int):
 
 
 class _State(threading.local):
-    """What tracing at symbolic sizes has found on this thread."""
+    """The findings of tracing at symbolic sizes on this thread."""
 
     table = None  # {size: TracedSize}, while the sizes are symbolic
     made = ()  # the expressions that operations on sizes gave

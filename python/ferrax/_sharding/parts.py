@@ -40,7 +40,7 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
 
     Raises:
         ValueError: a specification is given where no mesh is in use; a sharding does not fit its array.
-        TypeError: what is given is no sharding.
+        TypeError: an argument is not a sharding.
     """
     leaves, tree = tree_flatten(xs)
     is_place = lambda s: s is None or is_sharding(s) or is_spec(s)

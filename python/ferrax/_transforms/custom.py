@@ -112,22 +112,22 @@ class CustomFunction:
 
     @property
     def def_vmap(self) -> Any:
-        """That of a `custom_vmap` function within."""
+        """The `def_vmap` of a `custom_vmap` function within."""
         return self.fun.def_vmap
 
     @property
     def defjvp(self) -> Any:
-        """That of a `custom_jvp` function within."""
+        """The `defjvp` of a `custom_jvp` function within."""
         return self.fun.defjvp
 
     @property
     def defjvps(self) -> Any:
-        """That of a `custom_jvp` function within."""
+        """The `defjvps` of a `custom_jvp` function within."""
         return self.fun.defjvps
 
     @property
     def defvjp(self) -> Any:
-        """That of a `custom_vjp` function within."""
+        """The `defvjp` of a `custom_vjp` function within."""
         return self.fun.defvjp
 
     def __reduce_ex__(self, protocol):

@@ -79,14 +79,14 @@ def save_from_both_policies(policy_1, policy_2):
 
 
 class Offloadable(NamedTuple):
-    """What an offload policy answers: keep the value, in memory of kind `dst`. Ferrax has one kind of memory a device, and keeps it there."""
+    """The answer of an offload policy: keep the value, in memory of kind `dst`. Ferrax has one kind of memory a device, and keeps it there."""
 
     src: str
     dst: str
 
 
 class _Answer:
-    """What a policy may answer."""
+    """An answer of a policy."""
 
     def __init__(self, name, keep):
         self._name, self._keep = name, keep

@@ -42,7 +42,7 @@ MAX_UNROLLED_PRODUCTS = 8
 
 
 class SlogdetResult(typing.NamedTuple):
-    """What `slogdet` finds."""
+    """The result of `slogdet`."""
 
     sign: Array
     logabsdet: Array

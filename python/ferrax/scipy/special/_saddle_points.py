@@ -57,14 +57,14 @@ def _off_mean(m, n, x):
 
 
 def _sum_error(a, b, total):
-    """What the rounded sum lacks (Knuth)."""
+    """The rounding error of a sum (Knuth)."""
     a, b, total = (lax.stop_gradient(v) for v in (a, b, total))
     c = total - a
     return (a - (total - c)) + (b - c)
 
 
 def _product_error(a, b, product):
-    """What the rounded product lacks, from products of halves of the digits (Dekker)."""
+    """The rounding error of a product, from products of halves of the digits (Dekker)."""
     a, b, product = (lax.stop_gradient(v) for v in (a, b, product))
     factor = float((1 << 27) + 1 if a.dtype.itemsize == 8 else (1 << 12) + 1)
 
