@@ -388,7 +388,7 @@ JIT = {
 }
 
 
-def test_jits_options_are_all_there(jax):
+def test_all_options_of_jit_exist(jax):
     options = [p.name for p in inspect.signature(jax.jit).parameters.values() if p.kind is p.KEYWORD_ONLY]
     assert set(options) == set(JIT)
 
@@ -435,7 +435,7 @@ NATIVE = {
 }
 
 
-def test_options_of_the_stages_and_programs_are_all_there(jax):
+def test_all_options_of_stages_and_programs_exist(jax):
     core = importlib.import_module(f"{jax.__name__}._core")
     found = set()
     for name in ("Lowered", "Traced", "Compiled", "Executable", "ClosedJaxpr"):

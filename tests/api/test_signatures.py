@@ -117,7 +117,7 @@ def test_every_name_has_a_line_of_help(jax):
 
 
 @pytest.mark.ours
-def test_defaults_and_values_print_as_what_they_mean(jax):
+def test_defaults_and_values_print_in_readable_form(jax):
     address = re.compile(r"object at 0x")
     found = []
     for below in public_modules(jax):

@@ -323,7 +323,7 @@ assert isinstance(jax.numpy.ones(2), jaxlib._jax.ArrayImpl) and xla_bridge.get_b
 """
 
 
-def test_internal_modules_offer_what_public_ones_define(python):
+def test_internal_modules_have_the_names_of_public_ones(python):
     python("-m", "ferrax", "-c", MIRRORED)
 
 
@@ -344,7 +344,7 @@ for module, names in _table().items():
 """
 
 
-def test_what_experimental_modules_import_is_found_there(python):
+def test_imports_of_experimental_modules_are_found_there(python):
     python("-m", "ferrax", "-c", IMPORTED)
 
 

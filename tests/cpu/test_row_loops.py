@@ -24,7 +24,7 @@ BODIES = {
 
 @pytest.mark.parametrize("name", BODIES)
 @pytest.mark.parametrize("n", [100, 256])
-def test_rows_that_stay_apart_go_by_themselves(name: str, n: int) -> None:
+def test_independent_rows_run_by_themselves(name: str, n: int) -> None:
     count, by_rows, body = BODIES[name]
     rng = np.random.default_rng(7)
     parts = [jnp.asarray(rng.standard_normal((n, n)).astype("f4")) for _ in range(count)]

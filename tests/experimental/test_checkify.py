@@ -41,7 +41,7 @@ def positive(ck):
 A = np.arange(3.0, dtype=np.float32)
 
 
-def test_where_nothing_is_wrong_the_function_is_the_plain_one(jax, jnp, lax, ck):
+def test_without_errors_the_function_is_unchanged(jax, jnp, lax, ck):
     def f(x, n):
         y = jax.jit(jnp.log)(x) / x + x[n] + jnp.take(x, n)
         y = lax.fori_loop(0, 3, lambda i, c: c + jnp.sqrt(x) / (i + 1), y)
@@ -348,7 +348,7 @@ def test_outside_of_checkify(jax, jnp, ck, capfd):
     assert ck.checkify(lambda x: ck.debug_check(x > 0, "low"))(-1.0)[0].get() == "low (`check` failed)"
 
 
-def test_a_check_that_nobody_made_functional_raises_when_the_program_runs(jax, positive):
+def test_an_unfunctionalized_check_raises_when_the_program_runs(jax, positive):
     assert float(jax.jit(positive)(1.0)) == 2.0
     with pytest.raises(jax.errors.JaxRuntimeError, match="x must be positive, got -1.0"):
         jax.jit(positive)(-1.0)
@@ -370,7 +370,7 @@ def test_refusals(jax, jnp, ck):
         ck.check_error(3)
 
 
-def test_callbacks_and_prints_go_on(jax, jnp, ck, capfd):
+def test_callbacks_and_prints_continue(jax, jnp, ck, capfd):
     def f(x):
         jax.debug.print("seen {x}", x=x)
         return jnp.log(jax.pure_callback(lambda x: np.asarray(x) * 2, jax.ShapeDtypeStruct((), np.float32), x))

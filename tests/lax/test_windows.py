@@ -200,7 +200,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("case", REFUSED, ids=range(len(REFUSED)))
-def test_what_does_not_fit_a_window_is_refused(case):
+def test_mismatched_arguments_of_a_window_are_refused(case):
     call, kind, words = case
 
     def window(size, strides, f=lax.add, init=0.0, **rest):
@@ -242,7 +242,7 @@ UNFIT = [
 
 
 @pytest.mark.parametrize("case", UNFIT, ids=range(len(UNFIT)))
-def test_what_does_not_fit_a_convolution_is_refused(case):
+def test_mismatched_arguments_of_a_convolution_are_refused(case):
     args, options, kind, words = case
     with pytest.raises(kind) as e:
         lax.conv_general_dilated(*args, **options)

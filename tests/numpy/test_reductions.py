@@ -207,7 +207,7 @@ SHORT = {
 
 @pytest.mark.parametrize("name", sorted(SHORT))
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int32])
-def test_short_reductions_do_not_depend_on_how_many_there_are(jax, jnp, name, dtype):
+def test_short_reductions_do_not_depend_on_their_number(jax, jnp, name, dtype):
     """Many are taken element by element, few are folded: signed zeros, infinities and nans among them."""
     rng = np.random.default_rng(len(name))
     f = jax.jit(lambda x, axis: SHORT[name](jnp, x, axis), static_argnums=1)

@@ -189,7 +189,7 @@ def test_prints_reach_a_replaced_standard_output_in_order(jax, jnp, lax, capsys)
     assert capsys.readouterr().out == "step 0\nstep 1\nstep 2\n"
 
 
-def test_what_a_callback_raises_is_logged_too(jax, jnp, caplog):
+def test_errors_of_callbacks_are_logged_too(jax, jnp, caplog):
     def bad(*args):
         raise ValueError("no good")
 
@@ -252,7 +252,7 @@ def test_callbacks_have_been_called_when_a_call_returns(jax, jnp, way, jit):
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("jit", [True, False], ids=["jit", "eager"])
-def test_the_call_raises_what_a_callback_raised(jax, jnp, way, jit):
+def test_the_call_raises_the_error_of_a_callback(jax, jnp, way, jit):
     class Mine(ValueError):
         pass
 
@@ -317,7 +317,7 @@ def test_another_thread_s_barrier_does_not_take_the_error_of_a_call(jax, jnp):
 
 @pytest.mark.parametrize("n_maps", [1, 2])
 @pytest.mark.parametrize("method", ["sequential", "expand_dims", "broadcast_all", "legacy_vectorized"])
-def test_what_a_callback_is_given_under_vmap(jax, jnp, method, n_maps):
+def test_arguments_of_a_callback_under_vmap(jax, jnp, method, n_maps):
     """The shapes of a mapped argument, mapped along another axis than the first, and of one that is not."""
     seen = []
 

@@ -30,7 +30,7 @@ x = jnp.ones(3)
 
 @pytest.mark.ours
 @pytest.mark.parametrize("given", ["cycle", "deep", "Endless()", "np.longdouble(1)", "(np.clongdouble(1),)"])
-def test_what_holds_itself_is_refused(child, given):
+def test_containers_that_hold_themselves_are_refused(child, given):
     """As a parameter, an argument, an index, an axis, a shape: recursion in Rust ends as Python's does."""
     calls = [
         "jax.lax.rev_p.bind(x, dimensions={})",

@@ -85,7 +85,7 @@ def test_decisions_work_under_derivatives(jax):
     assert float(jax.grad(lambda x: x * int(x))(3.5)) == 3
 
 
-def test_what_is_not_differentiated_is_a_number(jax):
+def test_arguments_that_are_not_differentiated_are_numbers(jax):
     """stop_gradient, integers and values from outside have no derivative to lose."""
     other = jax.numpy.float32(2.0)
     f = lambda x: x * float(jax.lax.stop_gradient(x)) * float(other) * np.exp(float(np.asarray(other)))
