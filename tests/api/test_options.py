@@ -460,7 +460,7 @@ FOREIGN = re.compile(r"\bXLA\b|\bMLIR\b|\bHLO\b|StableHLO|(open|file) an issue|g
 
 
 def messages(root):
-    """(place, text) of every string that is no docstring."""
+    """(place, text) of every string that is not a docstring."""
     for path in root.rglob("*.py"):
         tree = ast.parse(path.read_text())
         doc = {
@@ -478,7 +478,7 @@ def messages(root):
 
 
 def test_messages_name_this_library(jax):
-    # One file says what JAX says, to those who wait for its words.
+    # One file repeats JAX's texts, for programs that expect them.
     assert [(place, text) for place, text in messages(package(jax)) if FOREIGN.search(text) and not place.startswith("_logs.py")] == []
 
 

@@ -68,7 +68,7 @@ def listed(module):
 
 
 def parameters(value):
-    """Name, kind and default of each parameter; a default that is no number, text or the like counts as one that is no other."""
+    """Name, kind and default of each parameter; a default that is not a number, a text or the like only counts as given."""
 
     def default(p):
         plain = p.default is None or isinstance(p.default, bool | int | float | str | tuple)

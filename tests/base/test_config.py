@@ -138,7 +138,7 @@ def test_without_the_flag_nothing_is_checked(jax, leaks):
 
 
 def liar(jax):
-    """A primitive whose result has another shape each time it is asked."""
+    """A primitive whose result has another shape each time it is typed."""
     from importlib import import_module
 
     library = jax.__name__

@@ -121,7 +121,7 @@ def test_one_object_for_each_primitive(jax, jnp, parts):
         assert isinstance(p, parts[0])
     assert lax.sort_p.multiple_results and not lax.sin_p.multiple_results and lax.top_k_p.multiple_results
     assert lax.scan_p.multiple_results and lax.optimization_barrier_p.multiple_results and not lax.stack_p.multiple_results
-    mine = parts[0]("sin")  # a name is no identity
+    mine = parts[0]("sin")  # a name does not identify a primitive
     assert mine is not lax.sin_p and mine != lax.sin_p
 
 

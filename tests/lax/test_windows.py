@@ -127,7 +127,7 @@ def test_gradients_of_pools_go_to_the_first_of_equals():
     assert jax.grad(lambda x: over(x).sum())(jnp.zeros((3, 3))).tolist() == [[4, 2, 0], [2, 1, 0], [0, 0, 0]]
     least = pool(lax.min, inf, (3, 3), (2, 2), "SAME")
     assert jax.grad(lambda x: least(x).sum())(jnp.zeros((4, 4))).tolist() == [[1, 0, 1, 0], [0, 0, 0, 0], [1, 0, 1, 0], [0, 0, 0, 0]]
-    # an element is preferred to what lies outside, though it be no greater
+    # an element is preferred to padding, even if it is not greater
     assert jax.grad(lambda x: over(x).sum())(jnp.full((3, 3), -inf)).tolist() == [[4, 2, 0], [2, 1, 0], [0, 0, 0]]
     # windows too long to look at one by one
     long = pool(lax.max, -inf, (40,), (1,), ((0, 39),))

@@ -269,7 +269,7 @@ setattr(jnp.add, 'identity', 3) ! AttributeError: no setter
 
 
 SHAPES = """
-# random keys are no numbers
+# random keys are not numbers
 k + 1 ! TypeError: add does not accept dtypes key<fry>, int32.
 1 + k ! TypeError: add does not accept dtypes int32, key<fry>.
 k * 2.0 ! TypeError: multiply does not accept dtypes key<fry>, float32.

@@ -136,7 +136,7 @@ OUTSIDE = [  # shape, index, where
 
 @pytest.mark.parametrize(("shape", "index", "where"), OUTSIDE, ids=str)
 def test_static_indices(jax, jnp, shape, index, where):
-    """`jax_check_static_indices`: integers are looked at where they read and no mode says what out of bounds means; what writes drops."""
+    """`jax_check_static_indices`: integers are checked where they read and no mode defines out of bounds; writes are dropped."""
     x = jnp.ones(shape)
     reads = [
         lambda x: x[index],

@@ -170,7 +170,7 @@ def test_queries_of_running_transformations(jax, jnp, module):
     inside = []
     jax.jit(lambda x: (inside.extend([core.get_opaque_trace_state(), core.get_opaque_trace_state()]), x)[1])(1.0)
     assert outside == core.get_opaque_trace_state() and inside[0] == inside[1] != outside
-    # settings, meshes and devices are no part of it
+    # settings, meshes and devices are not part of it
     mesh = jax.make_mesh((1,), ("i",))
     settings = {
         "set_mesh": lambda: jax.set_mesh(mesh),

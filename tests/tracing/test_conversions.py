@@ -105,7 +105,7 @@ def test_messages_name_the_conversion(jax):
 
 
 def test_ranks_and_dtypes_are_refused_first(jax):
-    """An array that is no scalar is refused as such, traced or not."""
+    """An array that is not a scalar is refused with that reason, traced or not."""
     x = np.ones(2, np.float32)
     for run in (lambda f: jax.grad(lambda x: f(x).sum())(x), lambda f: jax.jit(f)(x), lambda f: jax.vmap(f)(np.ones((2, 2)))):
         for convert in (float, int, complex, operator.index):

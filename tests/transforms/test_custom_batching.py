@@ -13,7 +13,7 @@ def cb(jax):
 
 @pytest.fixture
 def pair(jax, jnp, cb):
-    """(a function with a faithful rule, the plain function, a list of what the rule was told)."""
+    """(a function with a faithful rule, the plain function, a list of the rule's arguments)."""
     seen = []
 
     def plain(x, y):

@@ -416,7 +416,7 @@ def left(jax, case):
 
     once()
     jax.effects_barrier()
-    time.sleep(0.02)  # as below; what goes later than this is no fault of the calls that are counted
+    time.sleep(0.02)  # as below; objects freed later than this are not due to the calls that are counted
     seen.clear()
     before = len(jax.live_arrays())
     for _ in range(2):
