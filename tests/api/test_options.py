@@ -105,7 +105,7 @@ PROTOCOL = {
     ("nn/initializers.py:ones", "key"),
     ("numpy/_support/scalar_types.py:iinfo.__init__", "int_type"),  # read by __new__
     ("numpy/_functional/ufuncs.py:ufunc.__init__", "nargs"),  # worked out from nin and nout
-    ("_trees/flat.py:_NoReferences.handing_on", "threaded"),  # without references nothing is threaded
+    ("_trees/flat.py:_NoReferences.thread_references", "threaded"),  # without references nothing is threaded
     *{("compat/__init__.py:_Finder.find_spec", p) for p in ("path", "target")},
     ("compat/__init__.py:_Loader.create_module", "spec"),
     ("compat/_src/interpreters/batching.py:is_vmappable", "x"),  # no type has rules for vmap
