@@ -42,9 +42,9 @@ def test_containers_that_hold_themselves_are_refused(child, given):
         "jax.jit(lambda x: x)({})",
     ]
     lines = "".join(f"print(caught(lambda: {call.format(given)})[:60])\n" for call in calls)
-    told = child(HEADER + CYCLES + lines + "print(float(x.sum()))").splitlines()
-    assert len(told) == len(calls) + 1 and told[-1] == "3.0"
-    assert not any(line.startswith("no error") for line in told), told
+    printed = child(HEADER + CYCLES + lines + "print(float(x.sum()))").splitlines()
+    assert len(printed) == len(calls) + 1 and printed[-1] == "3.0"
+    assert not any(line.startswith("no error") for line in printed), printed
 
 
 @pytest.mark.ours

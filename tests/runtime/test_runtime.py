@@ -402,7 +402,7 @@ for _ in range(2):
     try: jax.effects_barrier()
     except jax.errors.JaxRuntimeError as e: assert "a sentence of its own" in str(e)
     else: raise AssertionError("the callback's exception was lost")
-jax.effects_barrier()                   # told once
+jax.effects_barrier()                   # reported once
 assert float(jnp.ones(3).sum()) == 3
 """,
         timeout=60,
