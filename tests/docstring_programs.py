@@ -60,7 +60,7 @@ def texts(root):
 
 
 def same_functions(root, mirror):
-    """Docstrings of numpy's or scipy's functions that JAX has under `mirror`."""
+    """Docstrings of the functions of NumPy or SciPy that JAX has under `mirror`."""
     for path, module in modules(mirror):
         try:
             theirs = importlib.import_module(path.replace(mirror, root, 1))
@@ -107,7 +107,7 @@ def names(root, jax):
 
 
 def on_jax(source):
-    """An example of numpy's or scipy's, for their mirrors below `jax`."""
+    """An example from NumPy or SciPy, for the functions below `jax` that mirror them."""
     source = re.sub(r"^(\s*)import numpy as np\b", r"\1import jax.numpy as np", source, flags=re.M)
     source = re.sub(r"^(\s*)import scipy\.(\w+) as (\w+)", r"\1import jax.scipy.\2 as \3", source, flags=re.M)
     source = re.sub(r"^(\s*)import scipy\b.*$", r"\1from jax import scipy", source, flags=re.M)

@@ -48,7 +48,7 @@ print("loss", float(losses[0]), "to", float(losses[-1]))
 assert losses[-1] < 0.01 * losses[0], losses[-1]
 """
 
-# What is asked of the environment when the program has run.
+# Expectations of the environment after the program has run.
 QUESTION = """
 import importlib.metadata as m, json, pathlib, sys
 sites = [pathlib.Path(p) for p in sys.path if p.endswith("site-packages")]

@@ -193,7 +193,7 @@ CAUSES = {
 
 
 def play(args, mode, seed, seconds):
-    """A round, as a text that says what is wrong with it, and what its processes counted."""
+    """A round: a text of its failures, and the counts of its processes."""
     from processes import command
 
     run, env = command(args.processes, args.devices)

@@ -20,7 +20,7 @@ import numpy as np
 
 from . import _core
 from ._base.tracebacks import api_boundary
-from ._references.refs import handing_on
+from ._references.refs import thread_references
 from ._references.rules import call_custom_vmap, given_refs
 from ._transforms.custom import CustomFunction
 from ._trees.flat import name_of, zeros
@@ -81,7 +81,7 @@ class custom_vmap(CustomFunction):
             raise AttributeError(f"No batching rule defined for custom_vmap function {name_of(self.fun)} using def_vmap.")
         args = tuple(self._positional(args, kwargs))
         given = given_refs("custom_vmap", self.fun, args)
-        return handing_on(lambda: self._call(args), lambda refs: call_custom_vmap(self, args, refs), given)
+        return thread_references(lambda: self._call(args), lambda refs: call_custom_vmap(self, args, refs), given)
 
     def _call(self, args):
         given, in_tree = tree_flatten(args)

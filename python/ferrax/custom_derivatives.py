@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, ParamSpec, TypeVar
 from . import _core
 from ._base.flags import FLAGS
 from ._base.tracebacks import api_boundary
-from ._references.refs import handing_on
+from ._references.refs import thread_references
 from ._references.rules import call_custom_jvp, call_custom_vjp, given_refs
 from ._tracing.picklable import restorable
 from ._transforms.custom import CustomFunction, PlainText, RuledFunction, named, places, split_nondiff, split_traced, with_places, without_gradient
@@ -189,7 +189,7 @@ class custom_jvp(CustomFunction, Generic[_P, _R]):
         traced, refill = split_traced(static)
         if traced and not given:
             return self._with_operands(merge, refill)(traced, *dyn)
-        return handing_on(lambda: self._call(name, static, dyn, merge), lambda refs: call_custom_jvp(self, static, merge, dyn, refs), given)
+        return thread_references(lambda: self._call(name, static, dyn, merge), lambda refs: call_custom_jvp(self, static, merge, dyn, refs), given)
 
     def _with_operands(self, merge, refill):
         """The function of (traced values among the static arguments, *the other arguments), with
@@ -364,7 +364,7 @@ class custom_vjp(CustomFunction, Generic[_P, _R]):
         if is_within(self):
             return self._in_its_rule(static, dyn, merge)
         with_refs = lambda refs: call_custom_vjp(self, static, merge, dyn, refs, SymbolicZero)
-        return handing_on(lambda: self._call(name, static, dyn, merge), with_refs, given)
+        return thread_references(lambda: self._call(name, static, dyn, merge), with_refs, given)
 
     def _with_operands(self, merge, refill):
         """The function of (traced values among the static arguments, *the other arguments), with

@@ -51,7 +51,7 @@ def _title(eqn):
     return f"{eqn.primitive.name} {name}" if isinstance(name, str) else eqn.primitive.name
 
 
-def _said(eqn):
+def _tooltip(eqn):
     """The source line of an equation, and its plain parameters."""
     plain = [f"{k}={v}" for k, v in eqn.params.items() if not _programs(v)]
     return "\n".join([str(eqn.source_info or ""), *plain]).strip()
@@ -111,7 +111,7 @@ def _dot(jaxpr, lines, numbers, indent):
             made[v] = node(f"{what} {k}\n{_short(v.aval)}", shape="ellipse")
     for eqn in jaxpr.eqns:
         literals = [str(v.val) for v in eqn.invars if isinstance(v, Literal)]
-        name = node(" ".join([_title(eqn), *literals]), tooltip=_said(eqn))
+        name = node(" ".join([_title(eqn), *literals]), tooltip=_tooltip(eqn))
         edges(name, eqn.invars)
         made |= dict.fromkeys(eqn.outvars, name)
         for parameter, inner in _inner(eqn):
@@ -189,7 +189,7 @@ def _nodes(jaxpr):
             made[v] = node(f"{what} {k}: {_short(v.aval)}", what)
     for eqn in jaxpr.eqns:
         inner = [f"{name}: {len(p.eqns)} equations" for name, p in _inner(eqn)]
-        k = node(_title(eqn) + (" …" if inner else ""), "\n".join(filter(None, [_said(eqn), *inner])))
+        k = node(_title(eqn) + (" …" if inner else ""), "\n".join(filter(None, [_tooltip(eqn), *inner])))
         arrows += [(made[v], k, _short(v.aval)) for v in eqn.invars if not isinstance(v, Literal)]
         made |= dict.fromkeys(eqn.outvars, k)
     for i, v in enumerate(jaxpr.outvars):

@@ -41,13 +41,13 @@ _INT = ShapeDtypeStruct((), np.int32)
 
 
 class _Bar(Protocol):
-    """The receiver of a loop's reports."""
+    """A bar, to which a loop reports."""
 
     def update(self, n: int, /) -> Any:
-        """`n` more steps are done."""
+        """Reports that `n` more steps are done."""
 
     def close(self) -> Any:
-        """The loop is at its end."""
+        """Reports the end of the loop."""
 
 
 class Line:
@@ -71,7 +71,7 @@ class Line:
         return f"{head}{share:3d}% {self.n}/{self.total}" + (f" [{_clock(seconds)}{left}]" if seconds >= 1 else "")
 
     def update(self, n: int) -> None:
-        """`n` more steps are done."""
+        """Reports that `n` more steps are done."""
         self.n += n
         if self.file.isatty():
             text = self.text(time.monotonic() - self.start)
@@ -80,7 +80,7 @@ class Line:
             self.file.flush()
 
     def close(self) -> None:
-        """The loop is at its end."""
+        """Reports the end of the loop."""
         self.file.write(("\r" if self.width else "") + self.text(time.monotonic() - self.start).ljust(self.width) + "\n")
         self.file.flush()
 

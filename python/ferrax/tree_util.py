@@ -303,7 +303,7 @@ def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, py
         Pytree.
 
     Raises:
-        TypeError: the tree has not the leaves of outer of inner.
+        TypeError: the tree does not have the structure of outer with inner at each leaf.
 
     >>> jax.tree_util.tree_transpose(jax.tree_util.tree_structure([0, 0]), jax.tree_util.tree_structure((0, 0)), [(1, 2), (3, 4)])
     ([1, 3], [2, 4])

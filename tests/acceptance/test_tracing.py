@@ -116,7 +116,7 @@ def test_stages_have_text_and_the_compiled_one_checks_its_arguments(jax, jnp, cl
         sine.compile()(np.ones((4, 5), np.float32))
 
 
-def test_a_donated_argument_is_gone(jax, jnp, close):
+def test_a_donated_argument_is_deleted(jax, jnp, close):
     a = jnp.ones(8)
     close(jax.jit(lambda x: x + 1, donate_argnums=0)(a), np.full(8, 2.0))
     assert a.is_deleted()

@@ -1,4 +1,4 @@
-"""The stub of the extension says what the extension has, name by name and parameter by parameter, and nothing else."""
+"""The stub of the extension lists exactly the names of the extension and their parameters."""
 
 import ast
 import importlib

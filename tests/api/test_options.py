@@ -105,7 +105,7 @@ PROTOCOL = {
     ("nn/initializers.py:ones", "key"),
     ("numpy/_support/scalar_types.py:iinfo.__init__", "int_type"),  # read by __new__
     ("numpy/_functional/ufuncs.py:ufunc.__init__", "nargs"),  # worked out from nin and nout
-    ("_trees/flat.py:_NoReferences.handing_on", "threaded"),  # without references nothing is threaded
+    ("_trees/flat.py:_NoReferences.thread_references", "threaded"),  # without references nothing is threaded
     *{("compat/__init__.py:_Finder.find_spec", p) for p in ("path", "target")},
     ("compat/__init__.py:_Loader.create_module", "spec"),
     ("compat/_src/interpreters/batching.py:is_vmappable", "x"),  # no type has rules for vmap
@@ -388,7 +388,7 @@ JIT = {
 }
 
 
-def test_jits_options_are_all_there(jax):
+def test_all_options_of_jit_exist(jax):
     options = [p.name for p in inspect.signature(jax.jit).parameters.values() if p.kind is p.KEYWORD_ONLY]
     assert set(options) == set(JIT)
 
@@ -435,7 +435,7 @@ NATIVE = {
 }
 
 
-def test_options_of_the_stages_and_programs_are_all_there(jax):
+def test_all_options_of_stages_and_programs_exist(jax):
     core = importlib.import_module(f"{jax.__name__}._core")
     found = set()
     for name in ("Lowered", "Traced", "Compiled", "Executable", "ClosedJaxpr"):
@@ -460,7 +460,7 @@ FOREIGN = re.compile(r"\bXLA\b|\bMLIR\b|\bHLO\b|StableHLO|(open|file) an issue|g
 
 
 def messages(root):
-    """(place, text) of every string that is no docstring."""
+    """(place, text) of every string that is not a docstring."""
     for path in root.rglob("*.py"):
         tree = ast.parse(path.read_text())
         doc = {
@@ -478,7 +478,7 @@ def messages(root):
 
 
 def test_messages_name_this_library(jax):
-    # One file says what JAX says, to those who wait for its words.
+    # One file repeats JAX's texts, for programs that expect them.
     assert [(place, text) for place, text in messages(package(jax)) if FOREIGN.search(text) and not place.startswith("_logs.py")] == []
 
 

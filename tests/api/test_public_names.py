@@ -56,13 +56,13 @@ def test_the_dictionary_of_a_module_is_whole(jax):
 
 
 @pytest.mark.ours
-def test_what_a_dictionary_has_is_what_a_name_gives(jax):
+def test_values_in_the_dictionaries_of_modules_equal_their_attributes(jax):
     for module in (jax.numpy.linalg, jax.lax, jax.scipy.stats):
         assert all(value is getattr(module, name) for name, value in vars(module).items() if not name.startswith("_"))
 
 
 @pytest.mark.ours
-def test_serialization_names_what_is_missing(jnp, monkeypatch):
+def test_serialization_names_the_missing_package(jnp, monkeypatch):
     """Without TensorStore the modules can be imported; what needs it names it."""
     monkeypatch.setitem(sys.modules, "tensorstore", None)
     name = "ferrax.experimental.array_serialization.tensorstore_impl"

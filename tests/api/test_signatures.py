@@ -68,7 +68,7 @@ def listed(module):
 
 
 def parameters(value):
-    """Name, kind and default of each parameter; a default that is no number, text or the like counts as one that is no other."""
+    """Name, kind and default of each parameter; a default that is not a number, a text or the like only counts as given."""
 
     def default(p):
         plain = p.default is None or isinstance(p.default, bool | int | float | str | tuple)
@@ -117,7 +117,7 @@ def test_every_name_has_a_line_of_help(jax):
 
 
 @pytest.mark.ours
-def test_defaults_and_values_print_as_what_they_mean(jax):
+def test_defaults_and_values_print_in_readable_form(jax):
     address = re.compile(r"object at 0x")
     found = []
     for below in public_modules(jax):

@@ -107,7 +107,7 @@ def test_a_leak_is_found_at_each_call(jax, checking, leaks):
             f(1.0)
 
 
-def test_what_does_not_leak_runs(jax, jnp, lax, checking):
+def test_programs_without_leaks_run(jax, jnp, lax, checking):
     def cyclic(x):
         ring = [x * 2]
         ring.append(ring)
@@ -138,7 +138,7 @@ def test_without_the_flag_nothing_is_checked(jax, leaks):
 
 
 def liar(jax):
-    """A primitive whose result has another shape each time it is asked."""
+    """A primitive whose result has another shape each time it is typed."""
     from importlib import import_module
 
     library = jax.__name__
@@ -415,7 +415,7 @@ def test_flags_are_not_assigned_to(jax):
     assert not jax.config.jax_enable_x64
 
 
-def test_traces_depend_on_what_they_read(jax, jnp):
+def test_traces_depend_on_the_flags_they_read(jax, jnp):
     """A trace made under one value of a flag is not used under another."""
     draw = jax.jit(lambda: jax.random.key_data(jax.random.key(0)))
     before = draw()

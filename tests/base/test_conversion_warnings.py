@@ -30,7 +30,7 @@ def told(seen):
 
 
 def cases(tables=conformance.TABLES):
-    """(function, parameter, what is asked for, case): the first case of each function that gives the parameter no value."""
+    """(function, parameter, requested dtype, case): the first case of each function that gives the parameter no value."""
     for table in tables:
         for line, name in conformance.functions(table):
             if line.reason:
@@ -117,7 +117,7 @@ def test_a_complex_number_is_no_float(jax, jnp, lax):
             call()
 
 
-# What numpy has in 64 bits goes to the dtype that is asked for without a stop at the 32 bits that arrays have by default.
+# NumPy values of 64 bits are converted to the requested dtype directly, not by way of the 32 bits that arrays have by default.
 WIDE = [
     (np.uint64(2**63), "float32", 2.0**63),
     (np.array([2**64 - 1], "uint64"), "float32", 2.0**64),

@@ -220,6 +220,6 @@ def test_info_takes_no_arguments():
     assert "python -m ferrax info" in told("--help")[1]
 
 
-def test_nothing_of_this_is_imported_before_it_is_used(child):
+def test_these_modules_are_imported_at_first_use(child):
     code = "import sys\nprint([m for m in ('_base.html', 'graph', 'progress', 'compat') if f'ferrax.{m}' in sys.modules])"
     assert child(code).strip() == "[]"

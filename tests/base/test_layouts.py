@@ -41,7 +41,7 @@ TAKEN = {
     "constraint": "lax.with_sharding_constraint(jnp.asarray(X), place)",
     "callback": "jax.make_array_from_callback(X.shape, place, lambda index: X[index])",
 }
-# a constraint to another device than that of a traced value is none
+# a constraint to a device other than that of a traced value has no effect
 OVER_A_MESH = {"constraint in jit": "jax.jit(lambda x: lax.with_sharding_constraint(x * 1, place))(X)"}
 
 

@@ -453,7 +453,7 @@ class Lender:
 
 
 @pytest.mark.parametrize("name", [*FLOATS, "bfloat16"])
-def test_dlpack_of_what_numpy_has_no_code_for(jax, jnp, name):
+def test_dlpack_of_dtypes_without_a_numpy_code(jax, jnp, name):
     if name == "float4_e2m1fn":
         with pytest.raises(BufferError):
             jnp.ones(2, name).__dlpack__()

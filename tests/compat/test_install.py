@@ -134,16 +134,16 @@ def test_an_installed_jax_is_left_alone(python, tmp_path):
 
 
 ASKS = {
-    "import jax._src.no_such": ("ModuleNotFoundError", "Ferrax has no module jax._src.no_such, which asking asked for"),
-    "from jax._src import no_such": ("ImportError", "Ferrax has no jax._src.no_such, which asking asked for"),
-    "import jax._src; jax._src.no_such": ("AttributeError", "Ferrax has no jax._src.no_such, which asking asked for"),
-    "import jax; jax.no_such": ("AttributeError", "Ferrax has no jax.no_such, which asking asked for"),
-    "import jax.experimental.no_such.at_all": ("ModuleNotFoundError", "Ferrax has no module jax.experimental.no_such, which asking asked for"),
-    "from jax.numpy import no_such": ("ImportError", "Ferrax has no jax.numpy.no_such, which asking asked for"),
-    "import jax.numpy; jax.numpy.no_such": ("AttributeError", "Ferrax has no jax.numpy.no_such, which asking asked for"),
-    "import jax; jax.numpy.linalg.no_such": ("AttributeError", "Ferrax has no jax.numpy.linalg.no_such, which asking asked for"),
-    "import jax; jax.scipy.stats.norm.no_such": ("AttributeError", "Ferrax has no jax.scipy.stats.norm.no_such, which asking asked for"),
-    "from jax.nn.initializers import no_such": ("ImportError", "Ferrax has no jax.nn.initializers.no_such, which asking asked for"),
+    "import jax._src.no_such": ("ModuleNotFoundError", "Ferrax has no module jax._src.no_such, which asking uses"),
+    "from jax._src import no_such": ("ImportError", "Ferrax has no jax._src.no_such, which asking uses"),
+    "import jax._src; jax._src.no_such": ("AttributeError", "Ferrax has no jax._src.no_such, which asking uses"),
+    "import jax; jax.no_such": ("AttributeError", "Ferrax has no jax.no_such, which asking uses"),
+    "import jax.experimental.no_such.at_all": ("ModuleNotFoundError", "Ferrax has no module jax.experimental.no_such, which asking uses"),
+    "from jax.numpy import no_such": ("ImportError", "Ferrax has no jax.numpy.no_such, which asking uses"),
+    "import jax.numpy; jax.numpy.no_such": ("AttributeError", "Ferrax has no jax.numpy.no_such, which asking uses"),
+    "import jax; jax.numpy.linalg.no_such": ("AttributeError", "Ferrax has no jax.numpy.linalg.no_such, which asking uses"),
+    "import jax; jax.scipy.stats.norm.no_such": ("AttributeError", "Ferrax has no jax.scipy.stats.norm.no_such, which asking uses"),
+    "from jax.nn.initializers import no_such": ("ImportError", "Ferrax has no jax.nn.initializers.no_such, which asking uses"),
 }
 
 
@@ -223,9 +223,9 @@ def test_doctor(python, tmp_path):
     at = next(i for i, line in enumerate(lines) if line.startswith("can be imported"))
     names = [line.split(":")[0].strip() for line in lines[2:at]]
     assert names == ["jax.no_such_module.thing", "jax.nor_this", "jax.not_this", "jax.numpy.linalg.no_norm", "jax.numpy.no_such"]
-    without = [line.endswith("(the library can do without)") for line in lines[2:at]]
+    without = [line.endswith("(the library works without it)") for line in lines[2:at]]
     assert without == [False, True, True, False, False]
-    assert "5 are absent here (3 that it cannot do without), 1 say why" in lines[0]
+    assert "5 are absent here (3 of them needed), 1 say why" in lines[0]
     assert "patient/__init__.py:11" in lines[5]
     assert "jaxlib.mlir.ir.F32Type.get: 1 time, first" in lines[at + 1]
     assert errors == ""
@@ -323,7 +323,7 @@ assert isinstance(jax.numpy.ones(2), jaxlib._jax.ArrayImpl) and xla_bridge.get_b
 """
 
 
-def test_internal_modules_offer_what_public_ones_define(python):
+def test_internal_modules_have_the_names_of_public_ones(python):
     python("-m", "ferrax", "-c", MIRRORED)
 
 
@@ -344,7 +344,7 @@ for module, names in _table().items():
 """
 
 
-def test_what_experimental_modules_import_is_found_there(python):
+def test_imports_of_experimental_modules_are_found_there(python):
     python("-m", "ferrax", "-c", IMPORTED)
 
 

@@ -65,7 +65,7 @@ def split(jax, jnp, module):
     return run
 
 
-def test_what_is_known_is_computed(jax, jnp, split):
+def test_known_values_are_computed(jax, jnp, split):
     k = jnp.arange(3.0)
     jaxpr, outs, consts = split(lambda x, y: (x * (y + 1), k.sum(), y * 2, jnp.ones(2) * 3))
     assert [pv.is_known() for pv in outs] == [False, True, True, True]
@@ -83,7 +83,7 @@ def test_known_results_may_be_requested_from_the_program(jax, jnp, split):
     assert [pv.is_known() for pv in outs] == [False, True, False]
 
 
-def test_what_is_known_may_be_traced_outside(jax, jnp, split):
+def test_known_values_may_be_traced_outside(jax, jnp, split):
     def outer(z):
         _, outs, _ = split(lambda x, y: (x * y, z * y))
         assert outs[1].is_known()

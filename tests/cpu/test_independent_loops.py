@@ -110,7 +110,7 @@ def test_counters_that_follow_the_iterations():
 
 
 def test_counters_that_wrap_are_carried():
-    # 2**31 - 5 + 3 * 10 is no int32: the sums wrap one by one
+    # 2**31 - 5 + 3 * 10 is not an int32: the sums wrap one by one
     def body(i, s):
         y, j = s
         return y.at[i].set(j), j + 3

@@ -27,7 +27,7 @@ V = jnp.asarray(np.random.default_rng(1).standard_normal(40).astype(np.float32))
 
 
 @pytest.mark.parametrize("trips", [0, 1, 3])
-def test_what_does_the_same_each_time_is_done_before_the_loop(trips):
+def test_invariant_computations_are_hoisted_out_of_the_loop(trips):
     f = lambda m, v: lax.fori_loop(0, trips, lambda _, v: v + jnp.tanh(m).T @ (jnp.tanh(m) @ v), v)
     text, got = plan(f, M, V)
     loops = [k for k, line in enumerate(text) if line.startswith(("loop", "nest"))]
@@ -53,7 +53,7 @@ def test_an_invariant_condition_of_a_while_loop_is_hoisted():
     alike(got, want)
 
 
-def test_fills_stay_where_what_changes_them_owns_them():
+def test_a_fill_stays_in_the_loop_that_updates_it():
     f = lambda x: lax.fori_loop(0, 5, lambda i, s: s + jnp.zeros(40).at[i].add(1.0), x)
     alike(plan(f, V)[1], V.at[:5].add(1.0))
 
@@ -99,7 +99,7 @@ def test_an_index_beyond_the_branches_takes_the_nearest(index):
     alike(plan(f, jnp.int32(index), jnp.float32(3))[1], want)
 
 
-def test_a_branch_that_is_not_taken_leaves_nothing():
+def test_an_untaken_branch_has_no_effect():
     """Both are computed: one divides by zero, takes the logarithm of a negative number, indexes what is not there."""
     table = jnp.arange(8.0)
 
@@ -167,7 +167,7 @@ def test_generated_loops_are_their_steps(text, shape):
         np.testing.assert_array_equal(np.asarray(g), np.asarray(w), err_msg=text)
 
 
-def test_blocks_as_code_leave_what_they_read_compute_and_know():
+def test_native_blocks_keep_inputs_results_and_state():
     def body(s):
         n, x, y, b, _, _, v = s
         for k in range(12):

@@ -436,7 +436,7 @@ def test_rolls_of_few_elements(dtype):
         agree(lambda x: loop(3, lambda i, x: f(f(x)), x), x)
 
 
-def test_what_iterations_share_is_computed_before_them():
+def test_shared_work_of_iterations_precedes_them():
     a, x = RANDOM.random((12, 12)) + 0.1, drawn("float64", 12)
     step = lambda a: lambda i, s: fnp.max(s[:, None] + fnp.log(a), 0) + fnp.exp(fnp.sum(a, 1)) * s
     f = lambda a, x: loop(4, step(a), x)

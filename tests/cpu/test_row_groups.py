@@ -75,7 +75,7 @@ def test_staged_programs_have_the_bits_of_their_operations(shape, names, keep):
 @given(st.lists(st.sampled_from(sorted(STEPS)), min_size=2, max_size=7), st.booleans())
 @example(["logsumexp", "var", "over sum", "mean of all"], False)
 @example(["var", "logsumexp", "var", "logsumexp", "var"], False)
-def test_what_is_too_small_for_a_group_keeps_its_order(names, keep):
+def test_programs_too_small_for_a_group_keep_their_order(names, keep):
     """Beside something large, so that groups are looked for; numbers that all rows read come between."""
     rng = np.random.default_rng(len(names))
     x, y = (jnp.asarray(rng.standard_normal((24, 30)).astype(np.float32)) for _ in range(2))
@@ -106,7 +106,7 @@ def test_a_softmax_never_writes_its_exponentials_to_the_arena():
     assert "row-fused group of" in text and " 0 bytes inside" not in text
 
 
-def test_arguments_that_are_given_up_may_be_what_a_group_writes():
+def test_donated_arguments_may_hold_the_outputs_of_a_group():
     f = lambda x: jax.nn.softmax(x * 2) + x
     x = np.random.default_rng(0).standard_normal((512, 700)).astype(np.float32)
     want = np.asarray(jax.jit(f)(x))

@@ -24,7 +24,7 @@ BODIES = {
 
 @pytest.mark.parametrize("name", BODIES)
 @pytest.mark.parametrize("n", [100, 256])
-def test_rows_that_stay_apart_go_by_themselves(name: str, n: int) -> None:
+def test_independent_rows_run_by_themselves(name: str, n: int) -> None:
     count, by_rows, body = BODIES[name]
     rng = np.random.default_rng(7)
     parts = [jnp.asarray(rng.standard_normal((n, n)).astype("f4")) for _ in range(count)]
@@ -51,7 +51,7 @@ def test_pairs_go_through_loops_and_branches_in_parts(dtype, shape):
 
         def step(carry, x):
             p, q, n, real = carry
-            # exchanged, of one part twice, passed on, and beside numbers that are no pairs
+            # exchanged, of one part twice, passed on, and beside numbers that are not pairs
             p, q = lax.cond(n % 2 == 0, lambda p, q: (q, p), lambda p, q: (jnp.conj(p) + x, lax.complex(q.real, q.real)), p, q)
             return (p, q, n + 1, real + p.imag), (p + x, real)
 

@@ -54,7 +54,7 @@ KINDS = ["elsewhere", "itself", "neighbours", "reversed", "row", "sums"]
 @pytest.mark.parametrize("dtype", ["float32", "int32", "int8", "bool", "complex64", "bfloat16"])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_a_window_gets_what_the_kernel_computes(shape, kind, dtype):
+def test_a_window_gets_the_kernel_s_results(shape, kind, dtype):
     if dtype == "bool" and kind == "neighbours":
         dtype = "uint8"
     r = np.random.default_rng([SHAPES.index(shape), KINDS.index(kind), len(dtype)])

@@ -40,7 +40,7 @@ def test_example(name, tmp_path):
 
 
 @pytest.mark.ours
-def test_what_is_trained_here_is_served_elsewhere(tmp_path, jax):
+def test_a_trained_model_is_served_elsewhere(tmp_path, jax):
     said = run("serve", tmp_path, "served", "--steps", "400", "--png", "picture.png")
     assert "f32[n,2] -> f32[n,3]" in said.replace("float32", "f32").replace(" ", "").replace("->", " -> "), said
     assert {p.name for p in (tmp_path / "served").iterdir()} == {"model.ferrax", "points.f32", "logits.f32"}

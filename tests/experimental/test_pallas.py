@@ -97,7 +97,7 @@ def test_element_dimensions_with_padding(jax, pl):
     np.testing.assert_allclose(got, [padded[i : i + 3].sum() for i in range(6)], rtol=1e-5, atol=1e-6)
 
 
-def test_scratch_keeps_what_was_written(jax, pl, pltpu):
+def test_scratch_keeps_its_contents(jax, pl, pltpu):
     def kernel(a, o, acc):
         @pl.when(pl.program_id(0) == 0)
         def _():

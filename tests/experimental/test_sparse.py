@@ -549,7 +549,7 @@ def test_operators(jnp, sparse):
     assert (m * 2).indices_sorted and (m * 2).unique_indices
 
 
-def test_what_operators_refuse(jnp, sparse):
+def test_operands_that_operators_refuse(jnp, sparse):
     m = sparse.eye(3)
     for f, match in [
         (lambda: m + 1, "not implemented when the output shape is larger than Y.shape"),

@@ -133,7 +133,7 @@ def test_lobpcg_stays_where_it_has_converged(jnp, linalg, top):
     assert len(of_function) == 4 and set(of_function[3]) == set(info)
 
 
-def test_what_lobpcg_refuses(jnp, linalg):
+def test_invalid_arguments_of_lobpcg(jnp, linalg):
     x = jnp.ones((40, 2))
     for args, match in [
         ((jnp.eye(40), x[:, :0]), "must have search dim > 0, got 0"),

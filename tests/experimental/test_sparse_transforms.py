@@ -265,7 +265,7 @@ def test_todense_within_sparsify(jax, jnp, sparse):
     assert sparse.todense(3) == 3 and sparse.todense(m.T).shape == (4, 3)
 
 
-def test_what_sparsify_refuses(jax, jnp, sparse):
+def test_operations_that_sparsify_refuses(jax, jnp, sparse):
     m = sparse.BCOO.fromdense(X)
     with pytest.raises(TypeError, match="must return a sparse carry as it takes it"):
         sparse.sparsify(lambda m: jax.lax.fori_loop(0, 3, lambda i, c: jnp.concatenate([c, c])[:3] + m, m))(m)

@@ -99,7 +99,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("text", REFUSED)
-def test_what_sizes_refuse(export, text):
+def test_invalid_operations_on_sizes(export, text):
     (n,), (m,) = export.symbolic_shape("n"), export.symbolic_shape("m")
     with pytest.raises(Exception) as e:
         eval(text)(n, m)

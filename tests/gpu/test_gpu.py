@@ -173,7 +173,7 @@ def lacking(jax, jnp):
 
 
 @pytest.mark.parametrize("staged", [False, True], ids=["eager", "jit"])
-def test_what_the_device_lacks_runs_on_the_host(jax, jnp, gpu, staged):
+def test_unsupported_operations_of_a_device_run_on_the_host(jax, jnp, gpu, staged):
     a = (X @ X.T / 20 + 3 * np.eye(3)).astype(np.float32)
     for name, f in lacking(jax, jnp).items():
         f = jax.jit(f) if staged else f

@@ -87,7 +87,7 @@ def test_an_announced_error_has_a_reason(programs, options):
 
 
 @pytest.mark.parametrize("nothing", [lambda: None, list, lambda: {"a": None}, object, lambda: [1, print], lambda: "<object at 0x7f27b799120>"])
-def test_a_program_returns_what_can_be_compared(outcomes, programs, monkeypatch, nothing):
+def test_a_program_returns_comparable_results(outcomes, programs, monkeypatch, nothing):
     monkeypatch.setattr(outcomes, "ON_JAX", True)
     with pytest.raises(outcomes.NothingToCompareError):
         programs(lambda t: t("one", nothing)).check("one")

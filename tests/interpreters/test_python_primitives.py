@@ -101,7 +101,7 @@ def test_callbacks_compute_with_the_library(jax, jnp):
     assert jax.jit(f)(jnp.arange(3.0)).tolist() == [0, 2, 4]
 
 
-def test_what_a_callback_raises_comes_out(jax):
+def test_errors_of_callbacks_are_raised(jax):
     def fail(v):
         raise ValueError("from the callback")
 
@@ -121,11 +121,11 @@ def test_one_object_for_each_primitive(jax, jnp, parts):
         assert isinstance(p, parts[0])
     assert lax.sort_p.multiple_results and not lax.sin_p.multiple_results and lax.top_k_p.multiple_results
     assert lax.scan_p.multiple_results and lax.optimization_barrier_p.multiple_results and not lax.stack_p.multiple_results
-    mine = parts[0]("sin")  # a name is no identity
+    mine = parts[0]("sin")  # a name does not identify a primitive
     assert mine is not lax.sin_p and mine != lax.sin_p
 
 
-def test_python_primitives_stand_in_programs_as_themselves(jax, mul_sub):
+def test_python_primitives_are_equations_of_programs(jax, mul_sub):
     eqn = jax.make_jaxpr(lambda x, y: mul_sub.bind(x, y, k=3))(2.0, 4.0).eqns[0]
     assert eqn.primitive is mul_sub
 

@@ -234,7 +234,7 @@ MISFITS = {
 
 
 @pytest.mark.parametrize("name", MISFITS)
-def test_what_does_not_fit_is_refused(jax, jnp, lax, name):
+def test_mismatched_arguments_are_refused(jax, jnp, lax, name):
     f, message = MISFITS[name]
     with pytest.raises(ValueError) as e:
         jax.vmap(lambda x: f(lax, x), axis_name="i")(jnp.ones((4, 4)))
@@ -275,7 +275,7 @@ def test_a_rule_names_the_axis_of_its_function(child):
     )
 
 
-def test_a_rule_of_what_is_the_same_on_all_lanes(jax, jnp, lax):
+def test_a_rule_whose_result_has_no_batch_dimension(jax, jnp, lax):
     """out_axes=None takes the result of a custom function whose collective leaves no lanes."""
     f = jax.custom_jvp(lambda x: lax.psum(x, "i"))
     f.defjvp(lambda p, t: (f(*p), 2 * lax.psum(t[0], "i")))

@@ -226,7 +226,7 @@ def test_upper_half_of_a_product_refused(jax, jnp, lax, x, y, words):
 @pytest.mark.ours
 @pytest.mark.parametrize("name", GROUPED)
 def test_values_outside_of_a_group_have_no_effect(jax, jnp, lax, name):
-    """A number that is none, anywhere in an operand, changes what the definition says it enters, and no more. JAX masks one side."""
+    """A NaN anywhere in an operand changes the results that by definition depend on it, and no others. JAX masks one side."""
     left, right, sizes, numbers, axis, groups = GROUPED[name]
     x, w = r.integers(1, 5, left).astype(np.float32), r.integers(1, 5, right).astype(np.float32)
     f = lambda x, w: lax.ragged_dot_general(x, w, jnp.array(sizes), lax.RaggedDotDimensionNumbers(numbers, [axis], groups))

@@ -118,7 +118,7 @@ class TestWithoutJit:
             assert float(lax.scan(lambda c, _: (add_in_place(c), None), (v, v), None, length=9)[0][1]) == 55
         assert v == 1
 
-    def test_loops_on_what_a_transform_follows(self, jax, lax, jnp):
+    def test_loops_over_tracers(self, jax, lax, jnp):
         x = jnp.array([3.0, 4.0])
         programs = {
             "while": lambda y: lax.while_loop(lambda x: x < 10.0, lambda x: x + 1.0, y),
@@ -234,7 +234,7 @@ def test_custom_linear_solve_of_trees_symmetric_and_with_more_results(jax, jnp, 
     assert jax.vmap(lambda s: solve(s, b)[0]["u"])(jnp.array([1.0, 2.0])).tolist() == [[0, 1, 2], [0, 0.5, 1]]
 
 
-def test_custom_linear_solve_names_what_is_missing(jax, jnp, lax):
+def test_custom_linear_solve_names_the_missing_argument(jax, jnp, lax):
     b = jnp.ones(2)
     halve = lambda b: lax.custom_linear_solve(lambda x: 2 * x, b, lambda mv, b: b / 2)
     assert float(jax.jvp(halve, (b,), (b,))[1].sum()) == 1
@@ -292,7 +292,7 @@ def test_custom_root_of_vectors_by_a_linear_solve_within(jax, jnp, lax):
     np.testing.assert_allclose(jax.vmap(jax.grad(lambda b: root(w, b).sum()))(jnp.stack([b, b])), [slope, slope], rtol=1e-4)
 
 
-def test_custom_root_whose_solvers_close_over_what_is_differentiated(jax, jnp, lax):
+def test_custom_root_whose_solvers_close_over_perturbed_values(jax, jnp, lax):
     # no solver uses the function that it is given
     by_solve = lambda a: lax.custom_root(lambda x: x * x - a, 1.0, lambda f, x: jnp.sqrt(a), lambda g, y: y / g(1.0))
     by_both = lambda a: lax.custom_root(lambda x: x * x - a, 1.0, lambda f, x: jnp.sqrt(a), lambda g, y: y / (2 * jnp.sqrt(a)))
@@ -311,7 +311,7 @@ def test_custom_root_with_more_results(jax, jnp, lax):
     assert root == 2 and aux["steps"] == 3 and slope == 0.25
 
 
-def test_custom_root_names_what_does_not_fit(jax, jnp, lax):
+def test_custom_root_names_the_mismatch(jax, jnp, lax):
     identity = lambda x: x
     keep, root = lambda f, x: x, lax.custom_root
     with pytest.raises(TypeError, match=r"f\(\) output pytree structure must match initial_guess"):
@@ -329,7 +329,7 @@ def test_custom_root_names_what_does_not_fit(jax, jnp, lax):
 # ---------------------------------------------------------------- programs
 
 
-def test_branches_share_what_they_capture(jax, lax, jnp):
+def test_branches_share_their_captures(jax, lax, jnp):
     def f(p, a, b):
         return lax.cond(p, lambda x: x * a + b, lambda x: x - a, b)
 

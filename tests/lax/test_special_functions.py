@@ -60,7 +60,7 @@ def test_zeta_where_jax_refuses_or_leaves_terms_out(jax, jnp):
     jax.test_util.check_grads(jax.lax.zeta, (2.5, 0.75), order=1, atol=1e-2, rtol=1e-2, eps=1e-2)
 
 
-def test_zeta_has_poles_and_no_values_beyond(jax, jnp):
+def test_zeta_has_poles_and_is_undefined_beyond(jax, jnp):
     x, q = jnp.array([1.0, 2, 2, 0.5, 3, 2.5, nan, 2]), jnp.array([1.0, 0, -1, 1, -1, -1.5, 1, nan])
     np.testing.assert_array_equal(jax.lax.zeta(x, q), [inf, inf, inf, nan, nan, nan, nan, nan])
 

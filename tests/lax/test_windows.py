@@ -127,7 +127,7 @@ def test_gradients_of_pools_go_to_the_first_of_equals():
     assert jax.grad(lambda x: over(x).sum())(jnp.zeros((3, 3))).tolist() == [[4, 2, 0], [2, 1, 0], [0, 0, 0]]
     least = pool(lax.min, inf, (3, 3), (2, 2), "SAME")
     assert jax.grad(lambda x: least(x).sum())(jnp.zeros((4, 4))).tolist() == [[1, 0, 1, 0], [0, 0, 0, 0], [1, 0, 1, 0], [0, 0, 0, 0]]
-    # an element is preferred to what lies outside, though it be no greater
+    # an element is preferred to padding, even if it is not greater
     assert jax.grad(lambda x: over(x).sum())(jnp.full((3, 3), -inf)).tolist() == [[4, 2, 0], [2, 1, 0], [0, 0, 0]]
     # windows too long to look at one by one
     long = pool(lax.max, -inf, (40,), (1,), ((0, 39),))
@@ -200,7 +200,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("case", REFUSED, ids=range(len(REFUSED)))
-def test_what_does_not_fit_a_window_is_refused(case):
+def test_mismatched_arguments_of_a_window_are_refused(case):
     call, kind, words = case
 
     def window(size, strides, f=lax.add, init=0.0, **rest):
@@ -242,7 +242,7 @@ UNFIT = [
 
 
 @pytest.mark.parametrize("case", UNFIT, ids=range(len(UNFIT)))
-def test_what_does_not_fit_a_convolution_is_refused(case):
+def test_mismatched_arguments_of_a_convolution_are_refused(case):
     args, options, kind, words = case
     with pytest.raises(kind) as e:
         lax.conv_general_dilated(*args, **options)

@@ -154,8 +154,6 @@ def adaptation(t):
     """What finds step sizes and metrics."""
     normal = lambda x: -0.5 * jnp.sum((x / jnp.array([1.0, 3.0])) ** 2)
     x0 = jnp.array([0.5, 0.5])
-    found = lambda r: (r[0].parameters["step_size"], r[0].parameters["inverse_mass_matrix"])
-    t("window dense", lambda: found(blackjax.window_adaptation(blackjax.nuts, normal, is_mass_matrix_diagonal=False).run(K, x0, 60)))
     t("pathfinder then nuts", lambda: blackjax.pathfinder_adaptation(blackjax.nuts, normal).run(K, x0, 30)[0].parameters["step_size"])
     t("chees", lambda: (lambda r: r[0].parameters["step_size"])(blackjax.chees_adaptation(normal, 4).run(K, jnp.ones((4, 2)) * x0, 0.2, optax.adam(0.05), 20)))
     t("meads", lambda: (lambda r: r[0].parameters["step_size"])(blackjax.meads_adaptation(normal, 4).run(K, jax.random.normal(K, (4, 2)), 10)))
@@ -191,9 +189,9 @@ def in_double(t):
         found = blackjax.window_adaptation(blackjax.nuts, tree).run(K, start, 60)[0]
         return found.state.position, found.parameters["step_size"]
 
-    def window():
+    def window(sampler, **how):
         *_, normal, start = parts()
-        found = blackjax.window_adaptation(blackjax.hmc, normal, num_integration_steps=4).run(K, start, 60)[0].parameters
+        found = blackjax.window_adaptation(sampler, normal, **how).run(K, start, 60)[0].parameters
         return found["step_size"], found["inverse_mass_matrix"]
 
     def low_rank():
@@ -202,7 +200,8 @@ def in_double(t):
 
     with jax.enable_x64(True):
         t("warm", warm)
-        t("window of hmc", window)
+        t("window dense", lambda: window(blackjax.nuts, is_mass_matrix_diagonal=False))
+        t("window of hmc", lambda: window(blackjax.hmc, num_integration_steps=4))
         t("low rank", low_rank)
 
 

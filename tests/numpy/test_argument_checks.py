@@ -63,7 +63,7 @@ jax.nn.initializers.zeros(k, (2,), {0})
 
 @pytest.mark.parametrize("dtype", ["object", "np.dtype('O')", "'U3'", "'S2'", "'datetime64[s]'", "'timedelta64[s]'"])
 @pytest.mark.parametrize("call", OF_A_DTYPE.split("\n")[1:-1])
-def test_dtypes_of_other_things_than_numbers(names, call, dtype):
+def test_dtypes_of_values_other_than_numbers(names, call, dtype):
     with pytest.raises(TypeError, match="JAX only supports number, bool, and string dtypes, got dtype"):
         eval(call.format(dtype), names)
 
@@ -269,7 +269,7 @@ setattr(jnp.add, 'identity', 3) ! AttributeError: no setter
 
 
 SHAPES = """
-# random keys are no numbers
+# random keys are not numbers
 k + 1 ! TypeError: add does not accept dtypes key<fry>, int32.
 1 + k ! TypeError: add does not accept dtypes int32, key<fry>.
 k * 2.0 ! TypeError: multiply does not accept dtypes key<fry>, float32.

@@ -1,4 +1,4 @@
-"""Objects with `__jax_array__` are operands of public functions and operators, as what they give; of transforms they are no arguments."""
+"""Objects with `__jax_array__` are operands of public functions and operators, like the arrays that they return; transforms do not accept them as arguments."""
 
 import conformance
 import numpy as np

@@ -21,7 +21,7 @@ TABLES = {"": standard.MAIN, "linalg.": standard.LINALG, "fft.": standard.FFT}
 SIGNATURES = [(space + name, text) for space, table in TABLES.items() for name, text in standard.signatures(table)]
 SIGNATURES += [(name, "x, /") for name in standard.elementwise(standard.ONE)] + [(name, "x1, x2, /") for name in standard.elementwise(standard.TWO)]
 
-# Defaults of JAX's own, which mean the same; but that JAX wants to be told the axis of `expand_dims`.
+# JAX's own defaults, which mean the same; except that `expand_dims` requires its axis in JAX.
 NONE = {"step", "keepdims", "correction", "norm"}
 OTHER_DEFAULTS = {"astype": {"copy"}, "from_dlpack": {"device", "copy"}, "expand_dims": {"axis"}}
 
@@ -179,7 +179,7 @@ OWN_DOMAIN = {"acosh": (1, 50), "acos": (-1, 1), "asin": (-1, 1), "atanh": (-0.9
 
 
 def numbers(draw, name, dtype, shape, second=False):
-    """An array of numbers where the standard says what the function gives."""
+    """An array of numbers for which the standard defines the function's result."""
     dtype = np.dtype(dtype)
     if dtype.kind == "b":
         return draw(hnp.arrays(dtype, shape))

@@ -96,7 +96,7 @@ def test_str_and_format(jnp):
         format(jnp.arange(2), "d")
 
 
-def test_tracers_print_what_they_are(jax, jnp):
+def test_tracers_print_their_type(jax, jnp):
     seen = []
     x = jnp.ones(3)
     jax.make_jaxpr(lambda x: seen.append(repr(x)))(1.0)
@@ -154,7 +154,7 @@ def test_numpy_views_are_read_only_and_copies_are_not(jnp):
     assert np.asarray(x, np.float64).dtype == np.float64
 
 
-def test_what_comes_from_numpy_is_copied(jnp):
+def test_arrays_from_numpy_are_copied(jnp):
     a = np.arange(4, dtype=np.float32)
     x = jnp.asarray(a)
     a[0] = 100
@@ -179,7 +179,7 @@ def test_any_layout_comes_in(jnp, make):
 
 
 @pytest.mark.parametrize("dtype", "bool int8 int16 int32 uint8 uint16 uint32 float16 bfloat16 float32 complex64".split())
-def test_every_dtype_goes_out_and_comes_back(jnp, dtype):
+def test_every_dtype_survives_a_round_trip(jnp, dtype):
     x = jnp.asarray([0, 1, 1, 0]).astype(dtype)
     assert x.dtype.name == dtype and np.asarray(x).dtype == x.dtype
     back = jnp.asarray(np.asarray(x))

@@ -66,7 +66,7 @@ def test_cov_without_a_bias_is_biased(jnp):
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "complex64"])
 @pytest.mark.parametrize("decimals", [5, 38, 39, 99, 400])
-def test_rounding_to_more_decimals_than_there_are(jnp, dtype, decimals):
+def test_rounding_to_more_decimals_than_a_float_has(jnp, dtype, decimals):
     x = jnp.asarray(X, dtype)
     np.testing.assert_allclose(np.asarray(jnp.round(x, decimals), np.complex64), np.asarray(x, np.complex64), rtol=1e-2 if dtype == "bfloat16" else 1e-3)
 
@@ -76,7 +76,7 @@ def test_a_number_of_sections_may_be_a_float(jnp):
         assert [p.shape for p in split(X, 2.0)] == [(1, 3), (1, 3)]
 
 
-def test_compress_with_a_size_drops_what_is_beyond(jnp):
+def test_compress_with_a_size_drops_further_elements(jnp):
     np.testing.assert_array_equal(jnp.compress(np.array([0, 1, 1, 1]), np.array([4, 5]), size=2, fill_value=7), [5, 7])
     with pytest.raises(ValueError, match="out of bounds"):
         jnp.compress(np.array([0, 1, 1]), np.array([4, 5]))

@@ -308,7 +308,7 @@ def test_the_shape_of_a_number_is_an_array(jnp, jax):
 
 
 FLOATS = [np.nan, np.inf, -np.inf, 1e20, -1e20, 300.7, -1.5, 16777217.0, 2147483647.0]
-# What becomes of a float of Python's where integers are computed: what a conversion of an array makes of it.
+# A Python float in a computation with integers is converted as an array is.
 TAKEN = {
     "full": lambda jnp, lax, v, d: jnp.full((1,), v, d)[0],
     "full of one": lambda jnp, lax, v, d: jnp.full((), v, d),

@@ -124,7 +124,7 @@ def test_laws(n, seed, dtype):
         near(jnp.fft.hfft(jnp.fft.ihfft(x.real), n), x.real, fx.real.dtype)
 
 
-def test_what_a_real_inverse_leaves_out():
+def test_a_real_inverse_ignores_imaginary_parts():
     """Imaginary parts that no real signal has do not count, forwards and backwards."""
     for n in (6, 7):
         z = drawn(4, seed=n)

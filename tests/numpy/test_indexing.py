@@ -148,7 +148,7 @@ def test_subtracting_booleans_is_refused(jnp, lax):
 
 @pytest.mark.ours
 @pytest.mark.parametrize("name", ["x.at", "ref.at", "r_", "c_", "mgrid", "ogrid", "index"])
-def test_what_is_indexed_and_holds_nothing_is_not_iterated(jax, jnp, name):
+def test_index_helpers_are_not_iterable(jax, jnp, name):
     held = {"x.at": jnp.arange(3).at, "ref.at": jax.new_ref(jnp.arange(3)).at, "index": jax.ops.index}
     thing = held[name] if name in held else getattr(jnp, name)
     with pytest.raises(TypeError, match="not iterable"):
@@ -184,6 +184,6 @@ def test_negative_indices_count_from_the_end_in_every_mode(jax, jnp, mode, dtype
 
 
 @pytest.mark.parametrize("fill", [[1], np.ones(2), np.ones((1, 1))], ids=str)
-def test_what_fills_is_a_scalar(jnp, fill):
+def test_fill_values_are_scalars(jnp, fill):
     with pytest.raises(ValueError, match="fill_value argument to indexed get\\(\\) must be a scalar"):
         jnp.arange(3).at[7].get(mode="fill", fill_value=fill)

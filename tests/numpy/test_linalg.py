@@ -244,7 +244,7 @@ def test_cholesky_multiplies_back(n, lead, dtype, seed):
     near(jnp.linalg.cholesky(a, upper=True), adjoint(low))
 
 
-def test_what_is_above_a_cholesky_factor_has_no_derivative():
+def test_elements_above_a_cholesky_factor_have_no_derivative():
     a = definite(70)
     upper = np.triu(drawn((70, 70)), 1)
     grad = jax.vjp(ll.cholesky, a)[1](upper)[0]
@@ -349,7 +349,7 @@ def test_large_and_small_elements_are_no_trouble(scale):
 
 
 @pytest.mark.ours
-def test_memory_that_is_not_there_is_an_error(child):
+def test_missing_memory_is_an_error(child):
     code = """
     import resource
     resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))

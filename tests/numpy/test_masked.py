@@ -26,7 +26,7 @@ OPERATIONS = ["set", "add", "subtract", "multiply", "divide", "power", "min", "m
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_traced_mask_means_what_its_value_means(jax, jnp, case):
+def test_a_traced_mask_agrees_with_its_value(jax, jnp, case):
     index, shape, values = CASES[case]
     masks = [RNG.random(shape) < 0.5, np.zeros(shape, bool), np.ones(shape, bool)]
     for mask in masks:
@@ -58,7 +58,7 @@ def test_apply_and_transforms(jax, jnp):
     assert jax.jit(lambda x, m: x.at[m].set(2))(np.arange(3), np.array([True, False, True])).tolist() == [2, 1, 2]
 
 
-def test_what_a_traced_mask_cannot_do(jax, jnp):
+def test_unsupported_uses_of_a_traced_mask(jax, jnp):
     with pytest.raises(ValueError, match="takes a value of size 1 along the mask's axis"):
         jax.jit(lambda x, m: x.at[m].set(jnp.ones(5)))(np.ones(5), np.ones(5, bool))
     with pytest.raises(IndexError, match="boolean index did not match shape of indexed array in index 0"):
@@ -136,7 +136,7 @@ OUTSIDE = [  # shape, index, where
 
 @pytest.mark.parametrize(("shape", "index", "where"), OUTSIDE, ids=str)
 def test_static_indices(jax, jnp, shape, index, where):
-    """`jax_check_static_indices`: integers are looked at where they read and no mode says what out of bounds means; what writes drops."""
+    """`jax_check_static_indices`: integers are checked where they read and no mode defines out of bounds; writes are dropped."""
     x = jnp.ones(shape)
     reads = [
         lambda x: x[index],

@@ -252,7 +252,7 @@ def test_special_functions(jax, jnp):
     np.testing.assert_allclose(jax.lax.digamma(np.float32([0.5, 1, 10])), [-1.9635100, -0.5772157, 2.2517526], rtol=1e-5)
 
 
-def test_numpy_functions_accept_what_numpy_accepts(jnp):
+def test_numpy_functions_accept_the_arguments_of_numpy(jnp):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for value in (2, 2.5, True, np.float32(2), np.int8(2), np.arange(3), 1 + 2j):
@@ -260,7 +260,7 @@ def test_numpy_functions_accept_what_numpy_accepts(jnp):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, np.complex64])
-def test_a_product_with_booleans_takes_what_is_true(jax, jnp, dtype):
+def test_a_product_with_booleans_is_a_selection(jax, jnp, dtype):
     x = np.array([np.inf, np.nan, -1, 2, -0.0], dtype)
     mask = np.array([True, False, False, True, True])
     want = np.where(mask, x, 0)
@@ -271,7 +271,7 @@ def test_a_product_with_booleans_takes_what_is_true(jax, jnp, dtype):
     same_bits(jnp.asarray(x) * jnp.asarray(False), np.zeros(5, dtype))
 
 
-def test_derivatives_do_not_go_through_what_a_product_masks(jax, jnp):
+def test_derivatives_do_not_pass_through_masks_of_products(jax, jnp):
     x = jnp.array([0.0, 4.0])
     assert np.array_equal(jax.grad(lambda x: (jnp.log(x) * (x > 0)).sum())(x), [0, 0.25])
     assert np.array_equal(jax.jvp(lambda x: x * jnp.array([False, True]), (x,), (jnp.array([np.inf, 1.0]),))[1], [0, 1])

@@ -207,7 +207,7 @@ SHORT = {
 
 @pytest.mark.parametrize("name", sorted(SHORT))
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int32])
-def test_short_reductions_do_not_depend_on_how_many_there_are(jax, jnp, name, dtype):
+def test_short_reductions_do_not_depend_on_their_number(jax, jnp, name, dtype):
     """Many are taken element by element, few are folded: signed zeros, infinities and nans among them."""
     rng = np.random.default_rng(len(name))
     f = jax.jit(lambda x, axis: SHORT[name](jnp, x, axis), static_argnums=1)
@@ -222,7 +222,7 @@ def test_short_reductions_do_not_depend_on_how_many_there_are(jax, jnp, name, dt
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_sums_of_halves_can_be_forbidden(jax, jnp, dtype):
-    """`lax.reduce_sum` alone: what numpy's functions add up is of 32 bits, and one element is no sum."""
+    """`lax.reduce_sum` alone: NumPy's functions sum in 32 bits, and one element is not a sum."""
     x = jnp.ones((2, 3), dtype)
     f = jax.jit(lambda x: jax.lax.reduce_sum(x, (0,)))
     assert f(x).tolist() == [2, 2, 2]
@@ -248,7 +248,7 @@ def test_the_initial_value_of_a_named_reduction_may_be_of_another_dtype(jax, lax
             lax.reduce(x, identity, getattr(lax, name), (0,))
         return
     if name in ("add", "mul") and dtype == "bool":
-        return  # a sum of flags is none of JAX's reductions
+        return  # JAX has no sum or product of booleans
     got = lax.reduce(x, identity, getattr(lax, name), (0,))
     want = getattr(lax, f"reduce_{named}")(x, (0,))
     assert got.dtype == want.dtype and (got == want).all()

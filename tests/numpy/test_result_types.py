@@ -1,4 +1,4 @@
-"""Every function gives results of JAX's types, for every type of operand; `golden/result_types.txt` has them.
+"""Every function gives results of the same types as JAX, for every type of operand; `golden/result_types.txt` lists them.
 
 Where JAX refuses and we answer, or where it tells a type and then fails, the call stands in one of the lists below.
 """

@@ -487,7 +487,7 @@ def test_the_type_stays_weak_or_strong(jax, jnp, weak, name, staged):
     assert jax.jit(lambda x: read(jax.new_ref(x)))(1.0 if weak else jnp.float32(1)).dtype == want
 
 
-def test_a_pullback_computes_what_is_wanted(jax):
+def test_a_pullback_computes_requested_cotangents_only(jax):
     want = jax.ad.DontWant()
     for f, args in DERIVATIVES_OF_PARTS:
         _, pull = jax.vjp(f(jax), *args)

@@ -156,7 +156,7 @@ def test_functions_with_rules_write_to_references(jax, jnp):
     assert h(count, 3.0) == 3 and count[...] == 3
 
 
-def test_references_that_were_made_of_what_is_differentiated(jax):
+def test_references_made_from_perturbed_values(jax):
     @jax.custom_vjp
     def read(ref):
         return ref[...] * 2
@@ -167,7 +167,7 @@ def test_references_that_were_made_of_what_is_differentiated(jax):
         assert jax.grad(lambda x, f=f: f(jax.new_ref(x)))(3.0) == 7
 
 
-def test_what_rules_may_not_do_with_references(jax):
+def test_forbidden_uses_of_references_in_rules(jax):
     f = jax.custom_vjp(lambda a_ref, b_ref: None)
     f.defvjp(lambda *_: (None, None), lambda *_: (None, None))
     ref = jax.new_ref(0.0)

@@ -189,7 +189,7 @@ def test_prints_reach_a_replaced_standard_output_in_order(jax, jnp, lax, capsys)
     assert capsys.readouterr().out == "step 0\nstep 1\nstep 2\n"
 
 
-def test_what_a_callback_raises_is_logged_too(jax, jnp, caplog):
+def test_errors_of_callbacks_are_logged_too(jax, jnp, caplog):
     def bad(*args):
         raise ValueError("no good")
 
@@ -252,7 +252,7 @@ def test_callbacks_have_been_called_when_a_call_returns(jax, jnp, way, jit):
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("jit", [True, False], ids=["jit", "eager"])
-def test_the_call_raises_what_a_callback_raised(jax, jnp, way, jit):
+def test_the_call_raises_the_error_of_a_callback(jax, jnp, way, jit):
     class Mine(ValueError):
         pass
 
@@ -266,7 +266,7 @@ def test_the_call_raises_what_a_callback_raised(jax, jnp, way, jit):
     for _ in range(2):
         with pytest.raises(kind, match="boo"):
             f(jnp.float32(1))
-    jax.effects_barrier()  # told already
+    jax.effects_barrier()  # reported already
 
 
 @pytest.mark.parametrize("name, x", [("grad", 1.0), ("vmap", [1.0, 2.0])])
@@ -317,7 +317,7 @@ def test_another_thread_s_barrier_does_not_take_the_error_of_a_call(jax, jnp):
 
 @pytest.mark.parametrize("n_maps", [1, 2])
 @pytest.mark.parametrize("method", ["sequential", "expand_dims", "broadcast_all", "legacy_vectorized"])
-def test_what_a_callback_is_given_under_vmap(jax, jnp, method, n_maps):
+def test_arguments_of_a_callback_under_vmap(jax, jnp, method, n_maps):
     """The shapes of a mapped argument, mapped along another axis than the first, and of one that is not."""
     seen = []
 
@@ -357,13 +357,13 @@ def test_a_callback_outside_of_a_program_sees_its_very_arguments(jax, jnp):
 def test_ordered_callbacks_keep_their_order_in_each_part_of_a_shard_map(jax, jnp, jit):
     io_callback = importlib.import_module(f"{jax.__name__}.experimental").io_callback
 
-    told = []
+    calls = []
 
     def body(part, x):
-        io_callback(lambda part, x: told.append((int(part[0]), x.tolist())), None, part, x, ordered=True)
+        io_callback(lambda part, x: calls.append((int(part[0]), x.tolist())), None, part, x, ordered=True)
 
         def step(i, c):
-            io_callback(lambda part, i: told.append((int(part[0]), int(i))), None, part, i, ordered=True)
+            io_callback(lambda part, i: calls.append((int(part[0]), int(i))), None, part, i, ordered=True)
             return c + 1.0
 
         return jax.lax.fori_loop(0, 3, step, x)
@@ -376,15 +376,15 @@ def test_ordered_callbacks_keep_their_order_in_each_part_of_a_shard_map(jax, jnp
     jax.effects_barrier()
     np.testing.assert_array_equal(y, np.arange(2.0 * n) + 3)
     for k in range(n):
-        assert [what for part, what in told if part == k] == [[2.0 * k, 2.0 * k + 1], 0, 1, 2]
+        assert [what for part, what in calls if part == k] == [[2.0 * k, 2.0 * k + 1], 0, 1, 2]
 
 
 def test_callbacks_take_the_sharding_of_one_device(jax, jnp):
     io_callback = importlib.import_module(f"{jax.__name__}.experimental").io_callback
 
-    told, one = [], jax.sharding.SingleDeviceSharding(jax.devices()[-1])
+    calls, one = [], jax.sharding.SingleDeviceSharding(jax.devices()[-1])
     double = lambda x: jax.pure_callback(lambda x: 2 * x, jax.ShapeDtypeStruct(x.shape, x.dtype), x, sharding=one)
     np.testing.assert_array_equal(jax.jit(double)(jnp.arange(3.0)), [0, 2, 4])
-    jax.jit(lambda x: io_callback(lambda x: told.append(x.tolist()), None, x, sharding=one))(jnp.arange(2.0))
+    jax.jit(lambda x: io_callback(lambda x: calls.append(x.tolist()), None, x, sharding=one))(jnp.arange(2.0))
     jax.effects_barrier()
-    assert told == [[0.0, 1.0]]
+    assert calls == [[0.0, 1.0]]

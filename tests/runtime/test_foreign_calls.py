@@ -50,7 +50,7 @@ static void* find(Frame* f, const char* name, int type) {
   return 0;
 }
 
-/* Rows times `scale` plus the array `shift`; the second result is the shape that it was told, and the kind of its elements. */
+/* Rows times `scale` plus the array `shift`; the second result is the shape of its own buffer, and the kind of its elements. */
 void* rows(Frame* f) {
   if (f->api->version.major != 0 || f->args.n != 1 || f->rets.n != 2) return failed(f, "not called as promised");
   Scalar* scale = find(f, "scale", 3);
@@ -58,13 +58,13 @@ void* rows(Frame* f) {
   Span* name = find(f, "name", 4);
   if (!scale || !shift || scale->dtype != 11) return failed(f, "attributes are missing");
   if (name && name->len == 3 && !memcmp(name->ptr, "bad", 3)) return failed(f, "a bad name");
-  Buffer *x = f->args.items[0], *y = f->rets.items[0], *told = f->rets.items[1];
+  Buffer *x = f->args.items[0], *y = f->rets.items[0], *seen = f->rets.items[1];
   int64_t n = 1;
   for (int64_t k = 0; k < x->rank; k++) n *= x->dims[k];
   for (int64_t i = 0; i < n; i++) ((float*)y->data)[i] = ((float*)x->data)[i] * *(float*)scale->value + ((float*)shift->data)[i % shift->size];
   int64_t each = 1, m = 1;
-  for (int64_t k = 0; k < told->rank; k++) m *= told->dims[k];
-  for (int64_t i = 0; i < m; i++) ((int32_t*)told->data)[i] = i % 4 == 0 ? x->rank : i % 4 == 1 ? x->dims[0] : i % 4 == 2 ? x->dims[x->rank - 1] : x->dtype;
+  for (int64_t k = 0; k < seen->rank; k++) m *= seen->dims[k];
+  for (int64_t i = 0; i < m; i++) ((int32_t*)seen->data)[i] = i % 4 == 0 ? x->rank : i % 4 == 1 ? x->dims[0] : i % 4 == 2 ? x->dims[x->rank - 1] : x->dtype;
   return 0;
 }
 
@@ -150,18 +150,18 @@ def rows(jax, ffi, x, **options):
 def test_a_typed_handler(jax, jnp, ffi):
     x = jnp.arange(6.0).reshape(2, 3)
     for f in (rows, lambda *a: jax.jit(lambda x: rows(jax, ffi, x))(x)):
-        y, told = f(jax, ffi, x)
+        y, seen = f(jax, ffi, x)
         assert y.tolist() == [[1, 4, 7], [7, 10, 13]]
-        assert told.tolist() == [2, 2, 3, 11]
+        assert seen.tolist() == [2, 2, 3, 11]
 
 
 @pytest.mark.ours
 @pytest.mark.parametrize("method", ["sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized"])
 def test_a_batch_of_a_typed_handler(jax, jnp, ffi, method):
     x = jnp.arange(24.0).reshape(4, 2, 3)
-    y, told = jax.vmap(lambda x: rows(jax, ffi, x, vmap_method=method))(x)
+    y, seen = jax.vmap(lambda x: rows(jax, ffi, x, vmap_method=method))(x)
     assert np.array_equal(y, 2 * x + ROWS["shift"])
-    assert np.asarray(told)[0].tolist() == ([2, 2, 3, 11] if method.startswith("sequential") else [3, 4, 3, 11])
+    assert np.asarray(seen)[0].tolist() == ([2, 2, 3, 11] if method.startswith("sequential") else [3, 4, 3, 11])
     with pytest.raises(NotImplementedError, match="vmap is only supported"):
         jax.vmap(lambda x: rows(jax, ffi, x))(x)
 
@@ -169,10 +169,10 @@ def test_a_batch_of_a_typed_handler(jax, jnp, ffi, method):
 @pytest.mark.ours
 def test_the_order_of_axes(jax, jnp, ffi):
     x = jnp.arange(6.0).reshape(2, 3)
-    y, told = rows(jax, ffi, x, input_layouts=[(1, 0)], output_layouts=[(1, 0), None])
+    y, seen = rows(jax, ffi, x, input_layouts=[(1, 0)], output_layouts=[(1, 0), None])
     flat = 2 * np.asarray(x).T.ravel() + np.tile(ROWS["shift"], 2)
     assert np.array_equal(y, flat.reshape(3, 2).T)
-    assert told.tolist() == [2, 2, 3, 11]
+    assert seen.tolist() == [2, 2, 3, 11]
     with pytest.raises(ValueError, match="a permutation of its 2 axes"):
         rows(jax, ffi, x, input_layouts=[(0, 0)])
 

@@ -212,7 +212,7 @@ def test_a_signature_for_each_length_holds_no_memory(child):
 
 
 @pytest.mark.ours
-def test_what_a_closure_holds_is_not_copied(child):
+def test_captures_of_a_closure_are_not_copied(child):
     out = child("""
         import resource
         x = jnp.ones(1 << 26).block_until_ready()                       # 256 MiB

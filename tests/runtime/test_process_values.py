@@ -31,7 +31,7 @@ FETCHED = "RuntimeError Fetching value for `jax.Array` that spans non-addressabl
 
 
 @EACH
-def test_an_array_over_processes_is_read_nowhere_as_if_its_part_were_all(devices):
+def test_a_part_of_an_array_over_processes_is_never_read_as_the_whole(devices):
     out = lines(
         BEGIN
         + """
@@ -146,7 +146,7 @@ told("nan", lambda: np.isnan(put(np.nan)).item())
 
 @EACH
 @pytest.mark.parametrize("which", range(10))
-def test_values_that_a_program_takes_from_each_process_must_be_alike(which, devices):
+def test_values_that_each_process_passes_must_be_equal(which, devices):
     """Captured arrays, arguments of the host, and computed scalars: the program is one, and so are its inputs.
 
     Of programs in which the processes send nothing, the next one in which they do tells it."""

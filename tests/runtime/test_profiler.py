@@ -51,8 +51,8 @@ def test_memory_profiles(jax, jnp, module, tmp_path):
 
 
 def test_listeners_are_called_until_they_are_removed(jax, module, caplog):
-    m, told = module("monitoring"), []
-    tell = lambda *args, **kwargs: told.append((args, kwargs))
+    m, recorded = module("monitoring"), []
+    tell = lambda *args, **kwargs: recorded.append((args, kwargs))
     for register, record, unregister, args in (
         (m.register_event_listener, m.record_event, m.unregister_event_listener, ("/e",)),
         (m.register_event_duration_secs_listener, m.record_event_duration_secs, m.unregister_event_duration_listener, ("/d", 0.5)),
@@ -63,16 +63,16 @@ def test_listeners_are_called_until_they_are_removed(jax, module, caplog):
         record(*args, k=1)
         unregister(tell)
         record(*args, k=2)
-        assert told == [(args, {"k": 1})]
-        told.clear()
+        assert recorded == [(args, {"k": 1})]
+        recorded.clear()
         with pytest.raises(ValueError, match="is not registered"):
             unregister(tell)
     m.register_event_duration_secs_listener(tell)
     jax.jit(lambda x: x - 17.25)(1.0)
     m.clear_event_listeners()
     jax.jit(lambda x: x - 18.25)(1.0)
-    assert [args[0] for args, _ in told] == ["/jax/core/compile/jaxpr_trace_duration", "/jax/core/compile/backend_compile_duration"]
-    assert all(args[1] >= 0 and kwargs["fun_name"] == "<lambda>" for args, kwargs in told)
+    assert [args[0] for args, _ in recorded] == ["/jax/core/compile/jaxpr_trace_duration", "/jax/core/compile/backend_compile_duration"]
+    assert all(args[1] >= 0 and kwargs["fun_name"] == "<lambda>" for args, kwargs in recorded)
 
 
 def test_pictures_of_shardings(jax, jnp, capsys):
@@ -170,7 +170,7 @@ def test_queries_of_running_transformations(jax, jnp, module):
     inside = []
     jax.jit(lambda x: (inside.extend([core.get_opaque_trace_state(), core.get_opaque_trace_state()]), x)[1])(1.0)
     assert outside == core.get_opaque_trace_state() and inside[0] == inside[1] != outside
-    # settings, meshes and devices are no part of it
+    # settings, meshes and devices are not part of it
     mesh = jax.make_mesh((1,), ("i",))
     settings = {
         "set_mesh": lambda: jax.set_mesh(mesh),

@@ -1,4 +1,4 @@
-"""Bars of loops: the values are those of the loop alone, the steps add up, and the host is asked seldom."""
+"""Bars of loops: the values are those of the loop alone, the steps add up, and calls of the host are few."""
 
 import io
 import sys

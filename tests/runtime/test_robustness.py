@@ -30,7 +30,7 @@ x = jnp.ones(3)
 
 @pytest.mark.ours
 @pytest.mark.parametrize("given", ["cycle", "deep", "Endless()", "np.longdouble(1)", "(np.clongdouble(1),)"])
-def test_what_holds_itself_is_refused(child, given):
+def test_containers_that_hold_themselves_are_refused(child, given):
     """As a parameter, an argument, an index, an axis, a shape: recursion in Rust ends as Python's does."""
     calls = [
         "jax.lax.rev_p.bind(x, dimensions={})",
@@ -42,9 +42,9 @@ def test_what_holds_itself_is_refused(child, given):
         "jax.jit(lambda x: x)({})",
     ]
     lines = "".join(f"print(caught(lambda: {call.format(given)})[:60])\n" for call in calls)
-    told = child(HEADER + CYCLES + lines + "print(float(x.sum()))").splitlines()
-    assert len(told) == len(calls) + 1 and told[-1] == "3.0"
-    assert not any(line.startswith("no error") for line in told), told
+    printed = child(HEADER + CYCLES + lines + "print(float(x.sum()))").splitlines()
+    assert len(printed) == len(calls) + 1 and printed[-1] == "3.0"
+    assert not any(line.startswith("no error") for line in printed), printed
 
 
 @pytest.mark.ours

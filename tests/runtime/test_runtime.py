@@ -45,12 +45,12 @@ def fails(f, words):
 
 @posix
 @pytest.mark.parametrize("wait", ["y.block_until_ready()", "np.asarray(y)", "float(y[0])", "(jax.effects_barrier(), time.sleep(60))"])
-def test_after_an_interrupt_everything_else_goes_on(child, wait):
+def test_after_an_interrupt_other_work_continues(child, wait):
     child(INTERRUPT + f"y = endless(jnp.ones(1000))\ninterrupted(lambda: {wait})\nassert (jnp.ones(3) + 1).tolist() == [2, 2, 2]", timeout=60)
 
 
 @posix
-def test_an_interrupt_cancels_what_was_waited_for_and_what_it_needs(child):
+def test_an_interrupt_cancels_the_awaited_run_and_its_inputs(child):
     child(
         INTERRUPT
         + """
@@ -67,7 +67,7 @@ fails(lambda: np.asarray(y), "cancelled")
 
 
 @posix
-def test_what_another_thread_waits_for_is_not_cancelled(child):
+def test_a_run_that_another_thread_awaits_is_not_cancelled(child):
     child(
         PENDING
         + INTERRUPT
@@ -209,7 +209,7 @@ assert got == [122.0] * 3, got
 
 
 @posix
-def test_a_forked_child_has_what_was_pending(child):
+def test_a_forked_child_has_pending_results(child):
     child(
         """
 import os, warnings
@@ -280,7 +280,7 @@ for t in threads: t.join()
 
 
 @posix
-def test_threads_may_fork_while_others_make_what_is_made_once(child):
+def test_threads_may_fork_while_others_initialize(child):
     """What a thread of the parent is making when a child is forked, the child makes itself."""
     child(
         """
@@ -389,7 +389,7 @@ CALLS = {
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
-def test_the_barrier_raises_what_a_callback_raised(child, call):
+def test_the_barrier_raises_the_error_of_a_callback(child, call):
     child(
         PENDING
         + f"""
@@ -402,7 +402,7 @@ for _ in range(2):
     try: jax.effects_barrier()
     except jax.errors.JaxRuntimeError as e: assert "a sentence of its own" in str(e)
     else: raise AssertionError("the callback's exception was lost")
-jax.effects_barrier()                   # told once
+jax.effects_barrier()                   # reported once
 assert float(jnp.ones(3).sum()) == 3
 """,
         timeout=60,

@@ -117,7 +117,7 @@ for _ in range(3):
     assert re.search(r"process 1 has ended after \d+ calls|process 1 \(pid \d+ on .*\) has died", done.stderr), done.stderr
 
 
-def test_results_that_nobody_reads_are_computed_for_the_others():
+def test_unread_results_are_computed_for_the_others():
     out = lines(
         MESH
         + """

@@ -407,7 +407,7 @@ def test_the_normal_distribution_refuses_shapes_that_do_not_fit(jax, jnp, x, mea
         jax.scipy.stats.multivariate_normal.logpdf(jnp.ones(x), jnp.zeros(mean), jnp.ones(cov))
 
 
-def test_a_truncated_normal_keeps_what_is_nearly_all(jax):
+def test_a_truncated_normal_at_probabilities_near_one(jax):
     """Where a probability is nearly 1 its logarithm is that of what is left: the small number itself, not 0. From scipy."""
     t = importlib.import_module(jax.__name__ + ".scipy.stats").truncnorm
     np.testing.assert_allclose(t.logcdf(10.0, -1e-10, 35.5), -1.523970604710495e-23, rtol=1e-4)

@@ -76,5 +76,5 @@ law()
 """
 
 
-def test_what_is_read_and_written_by_index_has_the_bits_of_one_device(child):
+def test_indexed_reads_and_writes_have_the_bits_of_one_device(child):
     child(PROGRAM, NUM_CPU_DEVICES="8")

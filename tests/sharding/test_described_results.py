@@ -127,7 +127,7 @@ def test_array_functions_place_traced_arrays_on_their_device(on_devices):
     """)
 
 
-def test_arrays_are_divided_alike(on_devices):
+def test_arrays_are_divided_equally(on_devices):
     on_devices("""
     place = NamedSharding(auto, P("x", "y"))
     x = jax.device_put(X, place)

@@ -119,7 +119,7 @@ def test_made_of_parts(on_devices):
     )
 
 
-def test_what_does_not_fit(on_devices):
+def test_mismatched_arguments(on_devices):
     on_devices(
         """
         refused(IndivisibleError, "implies that array axis 0 is partitioned 2 times, but the dimension size is 7 (full shape: (7,), per-dimension tiling factors: [2]",

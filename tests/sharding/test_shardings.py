@@ -135,7 +135,7 @@ def test_collectives_and_places(jax, jnp, lax, sh, P):
     np.testing.assert_array_equal(only, np.concatenate([X[:2].sum(0), X[2:].sum(0)]))
 
 
-def test_what_shard_map_refuses(jax, sh, P):
+def test_invalid_arguments_of_shard_map(jax, sh, P):
     smap = lambda f, ins, outs, **k: jax.shard_map(f, mesh=sh.AbstractMesh(*GRID), in_specs=ins, out_specs=outs, **k)
     with pytest.raises(ValueError, match="out_specs which require replication which can't be statically inferred"):
         smap(lambda x: x, P("a"), P())(X)
@@ -285,7 +285,7 @@ def test_types_record_the_varying_axes(jax, jnp, lax, sh, P):
     assert jax.typeof(jnp.ones(2)).vma == frozenset()
 
 
-def test_what_types_refuse(jax, jnp, lax, sh, P):
+def test_operations_that_types_refuse(jax, jnp, lax, sh, P):
     smap = lambda f, outs=None: jax.shard_map(f, mesh=sh.AbstractMesh((2,), ("a",)), in_specs=P("a"), out_specs=P("a") if outs is None else outs)(X)
     zero = jnp.zeros(6)
     for loop in (

@@ -217,7 +217,7 @@ def test_dimensions_may_be_cut_by_other_axes(found, how, name):
         ("reduced and cut", "ShardingTypeError", "Inputs cannot be sharded/varying on the same axes that another input is reduced on"),
     ],
 )
-def test_what_is_not_linear_is_refused(found, how, name, error, words):
+def test_nonlinear_functions_are_refused(found, how, name, error, words):
     kind, said = found[f"{how} {name}"][:2]
     assert kind == error
     assert words in said

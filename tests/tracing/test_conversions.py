@@ -85,7 +85,7 @@ def test_decisions_work_under_derivatives(jax):
     assert float(jax.grad(lambda x: x * int(x))(3.5)) == 3
 
 
-def test_what_is_not_differentiated_is_a_number(jax):
+def test_arguments_that_are_not_differentiated_are_numbers(jax):
     """stop_gradient, integers and values from outside have no derivative to lose."""
     other = jax.numpy.float32(2.0)
     f = lambda x: x * float(jax.lax.stop_gradient(x)) * float(other) * np.exp(float(np.asarray(other)))
@@ -105,7 +105,7 @@ def test_messages_name_the_conversion(jax):
 
 
 def test_ranks_and_dtypes_are_refused_first(jax):
-    """An array that is no scalar is refused as such, traced or not."""
+    """An array that is not a scalar is refused with that reason, traced or not."""
     x = np.ones(2, np.float32)
     for run in (lambda f: jax.grad(lambda x: f(x).sum())(x), lambda f: jax.jit(f)(x), lambda f: jax.vmap(f)(np.ones((2, 2)))):
         for convert in (float, int, complex, operator.index):

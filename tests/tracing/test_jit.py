@@ -121,7 +121,7 @@ def test_the_cache_is_bounded_and_can_be_cleared(jax, jnp):
     assert len(traces) == 21
 
 
-def test_the_client_lists_what_is_compiled(jax, jnp):
+def test_the_client_lists_compiled_programs(jax, jnp):
     client, x = jax.devices()[0].client, jnp.ones(3)
     f = jax.jit(lambda x, n: x + n, static_argnums=1)
     jax.block_until_ready([f(x, 1), f(x, 2), f(x, 2)])
@@ -585,7 +585,7 @@ def test_leaks_are_named(jax):
         kept[0] + 1
 
 
-def test_what_is_traced_and_compiled_is_logged(jax, caplog):
+def test_traces_and_compilations_are_logged(jax, caplog):
     with caplog.at_level("DEBUG"):
         jax.jit(lambda x: x * 7)(1.0)
     assert "Finished tracing" in caplog.text and "Compiling jit(" in caplog.text

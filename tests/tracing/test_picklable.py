@@ -440,7 +440,7 @@ def closure(jnp):
 
 
 @pytest.mark.parametrize("make", [lambda jax, f: jax.jit(f), lambda jax, f: jax.grad(jax.jit(f)), lambda jax, f: jax.jit(jax.grad(f))])
-def test_functions_and_what_they_hold_are_freed(jax, jnp, make):
+def test_functions_and_their_captures_are_freed(jax, jnp, make):
     f, held = closure(jnp)
     g = make(jax, f)
     g(1.0)

@@ -181,7 +181,7 @@ def test_equations_carry_the_names_of_their_scopes(jax, jnp):
 
 
 @pytest.mark.parametrize("jitted", [False, True])
-def test_what_a_checkpoint_computes_again_has_a_name(jax, jnp, jitted):
+def test_recomputation_of_a_checkpoint_has_a_name(jax, jnp, jitted):
     inner = named(jax, jnp)
     f = jax.checkpoint(jax.jit(inner) if jitted else inner)
     _, pull = jax.vjp(lambda x: jnp.cos(f(x)), 1.0)

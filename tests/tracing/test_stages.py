@@ -49,7 +49,7 @@ def test_loops_count_each_iteration(jax, jnp):
     assert counted(jax, f, jnp.ones(8)) == (56, 56)
 
 
-def test_a_derivative_costs_what_its_products_cost(jax, jnp):
+def test_a_derivative_costs_as_much_as_its_products(jax, jnp):
     w, x = jnp.ones((8, 3)), jnp.ones((4, 8))
     flops, _ = counted(jax, jax.grad(lambda w: (x @ w).sum()), w)
     assert 2 * 4 * 8 * 3 <= flops <= 2 * 4 * 8 * 3 + 3 * (4 * 3)
@@ -69,7 +69,7 @@ def test_the_whole_is_the_sum_of_its_parts(jax, jnp):
     assert counted(jax, lambda x, w: block(block(block(x, w), w), w), x, w) == tuple(3 * n for n in one)
 
 
-def test_a_compiled_function_counts_what_it_runs(jax, jnp):
+def test_a_compiled_function_counts_its_operations(jax, jnp):
     lowered = jax.jit(lambda x: jnp.sin(x) + jnp.sin(x)).lower(jnp.ones(8))
     assert lowered.compile().cost_analysis()["transcendentals"] == 8
     assert lowered.cost_analysis()["bytes accessed"] == 2 * 8 * np.dtype(np.float32).itemsize

@@ -35,7 +35,7 @@ DTYPES = {
 RANKS = {
     "jnp": "add(v, m) | fmax(v, m) | fmin(v, m) | clip(m, v) | clip(m, None, v) | isclose(v, m) | allclose(v, m) | hypot(v, m) | arctan2(v, m) | equal(v, m)"
 }
-# What nothing forbids: an operand with Python's numbers, a dtype that is asked for, one dtype.
+# What remains allowed: an operand with Python numbers, a requested dtype, a single dtype.
 ALLOWED = {
     "jnp": """
         fmax(y, 2.0) | fmax(y, 2) | clip(y, 0, 1.0) | clip(x, 0, 2) | append(y, 1.0) | hstack([x, y], dtype='float32') | vstack([x, y], dtype='float32')

@@ -273,7 +273,7 @@ def test_a_kept_program_holds_no_tracers(jax, lax, jnp):
 # ---------------------------------------------------------------- values known early
 
 
-def test_ensure_compile_time_eval_folds_what_is_known_and_leaves_the_rest(jax, jnp, lax):
+def test_ensure_compile_time_eval_folds_known_values_only(jax, jnp, lax):
     def f(x):
         with jax.ensure_compile_time_eval():
             n = int(jnp.ones(3).sum())
@@ -380,7 +380,7 @@ def test_tracers_that_escape_say_where_from(jax, name):
     assert not words or f"The function being traced when the value leaked was leaking at {__file__}" in str(e.value)
 
 
-def test_the_pullback_shows_what_it_keeps(jax, jnp):
+def test_the_pullback_shows_its_residuals(jax, jnp):
     pull = jax.vjp(lambda x, p: jnp.sin(x) * p["a"], 1.0, {"a": 2.0})[1]
     assert type(pull.args_res[0]).__name__ == "NotNeeded"
     np.testing.assert_allclose(sorted(map(float, jax.tree.leaves(pull))), sorted([np.cos(1.0), np.sin(1.0)]), rtol=1e-6)

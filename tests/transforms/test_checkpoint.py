@@ -64,7 +64,7 @@ def operands(jnp):
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_a_policy_decides_what_is_computed_again(jax, layers, operands, policy):
+def test_a_policy_decides_on_recomputation(jax, layers, operands, policy):
     make, want = POLICIES[policy]
     f = jax.checkpoint(layers, policy=make(jax.checkpoint_policies))
     got = counted(jax.make_jaxpr(jax.grad(f, argnums=(0, 1)))(*operands).jaxpr)
@@ -176,7 +176,7 @@ def test_the_same_names_may_not_be_saved_and_offloaded(jax):
         )
 
 
-def test_what_is_kept_is_printed_with_its_origin(jax, jnp, name, capsys):
+def test_residuals_are_printed_with_their_origin(jax, jnp, name, capsys):
     saved = importlib.import_module(jax.__name__ + ".ad_checkpoint").print_saved_residuals
     constant = np.arange(3, dtype="float32")
 

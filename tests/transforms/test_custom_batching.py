@@ -13,7 +13,7 @@ def cb(jax):
 
 @pytest.fixture
 def pair(jax, jnp, cb):
-    """(a function with a faithful rule, the plain function, a list of what the rule was told)."""
+    """(a function with a faithful rule, the plain function, a list of the rule's arguments)."""
     seen = []
 
     def plain(x, y):
@@ -60,7 +60,7 @@ def test_nested_and_jitted(jax, pair, outer):
     compare(jax, inside(f), inside(plain))
 
 
-def test_derivatives_of_what_is_mapped(jax, pair):
+def test_derivatives_in_mapped_operands(jax, pair):
     f, plain, _ = pair
     total = lambda f: lambda x, w: sum(v.sum() for v in jax.tree.leaves(jax.vmap(lambda x, w: f(x, {"w": w}))(x, w)))
     compare(jax, jax.grad(total(f), (0, 1))(X, W), jax.grad(total(plain), (0, 1))(X, W))

@@ -280,7 +280,7 @@ def test_functions_and_rules_that_close_over_traced_values(jax, jnp, kind, in_ru
 
 
 @pytest.mark.parametrize("kind", ["jvp", "vjp"])
-def test_derivatives_of_what_is_closed_over_are_refused(jax, kind):
+def test_derivatives_in_captured_values_are_refused(jax, kind):
     of = lambda x: closing_over(jax, kind, x, False)
     for f in (lambda x: of(x)(3.0), lambda x: of(x)(x), lambda x: jax.jit(of(x))(x)):
         with pytest.raises(jax.errors.UnexpectedTracerError):
@@ -302,7 +302,7 @@ def test_static_arguments_that_hold_traced_values(jax, jnp):
     np.testing.assert_allclose(jax.jit(lambda k: jax.grad(scaled, 1)(k, 3.0))(keys[0]), 2 * draws[0], rtol=1e-6)
 
 
-def test_what_has_no_lanes_gets_none(jax, jnp):
+def test_an_output_without_a_batch_dimension_is_not_batched(jax, jnp):
     """An output that is the same for all lanes may leave the vmap as one, and its pullback runs once."""
     f = jax.custom_jvp(lambda x: jax.lax.psum(x, "i"))
     f.defjvp(lambda p, t: (f(*p), jax.lax.psum(t[0], "i")))
@@ -567,7 +567,7 @@ def test_static_arguments_behind_defaults_that_are_left_out(jax, given):
 
 
 @pytest.mark.parametrize(("rule", "method"), [("custom_jvp", "defjvp"), ("custom_vjp", "defvjp")])
-def test_rules_of_both_kinds_reach_through_one_another(jax, rule, method):
+def test_rules_of_both_kinds_nest(jax, rule, method):
     custom_vmap = importlib.import_module(f"{jax.__name__}.custom_batching").custom_vmap
     for outer, inner in ((getattr(jax, rule), custom_vmap), (custom_vmap, getattr(jax, rule))):
         f = outer(inner(lambda x: x + 1.0))

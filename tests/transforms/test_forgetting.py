@@ -416,7 +416,7 @@ def left(jax, case):
 
     once()
     jax.effects_barrier()
-    time.sleep(0.02)  # as below; what goes later than this is no fault of the calls that are counted
+    time.sleep(0.02)  # as below; objects freed later than this are not due to the calls that are counted
     seen.clear()
     before = len(jax.live_arrays())
     for _ in range(2):
@@ -432,19 +432,19 @@ def left(jax, case):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_nothing_is_left_of_fresh_functions(jax, name):
+def test_fresh_functions_leave_nothing_behind(jax, name):
     assert left(jax, CASES[name]) == (0, 0)
 
 
 @pytest.mark.parametrize("name", [n for n in CASES if n not in ALONE])
-def test_nothing_is_left_of_fresh_functions_in_a_fresh_jit(jax, name):
+def test_fresh_functions_in_a_fresh_jit_leave_nothing_behind(jax, name):
     def within(jax, see, d):
         jax.jit(lambda: (CASES[name](jax, see, d), 0.0)[1])()
 
     assert left(jax, within) == (0, 0)
 
 
-def test_loops_free_what_they_captured_without_a_collection(jax, jnp, lax):
+def test_loops_free_their_captures_without_a_collection(jax, jnp, lax):
     before = settled(jax)
     gc.disable()
     try:

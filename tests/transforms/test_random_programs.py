@@ -261,7 +261,7 @@ def outcome(f):
 
 @FEW
 @given(data=st.data())
-def test_a_program_means_what_it_means_in_jax(jax, oracle, data):
+def test_a_program_agrees_with_jax(jax, oracle, data):
     with x64(jax), x64(oracle):
         program = data.draw(random_programs.programs(jax), label="program")
         _, in_axes, batch = random_programs.lanes(data.draw, program)

@@ -120,7 +120,7 @@ def counted(jaxpr, into=None):
 
 
 def programs(jax, jnp, lax):
-    """name -> (function, arguments, equations of its derivative that are no calls, as JAX counts them)."""
+    """name -> (function, arguments, equations of its derivative that are not calls, as JAX counts them)."""
     two = lambda x, y: (jnp.sin(x), jnp.cos(y))
     x = jnp.ones(3)
 

@@ -224,7 +224,7 @@ def test_short_names_are_the_same_functions(jax):
     assert field.metadata["static"] and field.default == 3
 
 
-def test_keys_of_different_classes_hash_apart(jax):
+def test_keys_of_different_classes_have_different_hashes(jax):
     tu = jax.tree_util
     keys = [tu.SequenceKey(1), tu.DictKey(1), tu.FlattenedIndexKey(1)]
     assert len({hash(k) for k in keys}) == len(set(keys)) == 3 and hash(tu.DictKey("a")) == hash(tu.DictKey("a"))

@@ -144,8 +144,8 @@ def _line(text):
         return html.escape(text.strip())
     source = linecache.getline(found[2], int(found[3])).strip()
     place = html.escape(found[1])
-    cell = f'<span style="{_GREY}" title="{place}">{html.escape(source) if source else place}</span>'
-    return f"{html.escape(text[: found.start()].strip())}&#8195;{cell}"
+    location = f'<span style="{_GREY}" title="{place}">{html.escape(source) if source else place}</span>'
+    return f"{html.escape(text[: found.start()].strip())}&#8195;{location}"
 
 
 def _depth(text):

@@ -1,5 +1,4 @@
-"""The devices of an exported program: on how many it runs, and how its arguments and results
-lie on a mesh.
+"""The devices of an exported program: their number, and the shardings of its arguments and results over a mesh.
 
     found = Layouts.of(jitted, traced, leaves)
     on(found.ins[0], mesh)               # NamedSharding(mesh, P('x',))
@@ -35,12 +34,12 @@ class Layouts:
 
     @classmethod
     def none(cls, n_in: int, n_out: int) -> Layouts:
-        """Those of a program of one device."""
+        """The layouts of a program of one device."""
         return cls(1, (None,) * n_in, (None,) * n_out)
 
     @classmethod
     def of(cls, jitted: Any, traced: Any, leaves: Any) -> Layouts:
-        """Those of a jitted function that was traced on some leaves."""
+        """The layouts of a jitted function that was traced on some leaves."""
         ins, outs = given_shardings(jitted)
         args, kwargs = traced.in_tree.unflatten(range(traced.in_tree.num_leaves))
         n_args = traced.in_tree.num_leaves - len(tree_leaves(kwargs))

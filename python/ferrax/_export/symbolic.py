@@ -126,7 +126,7 @@ class SizeExpr:
         return _constant(int(other.__index__()), self.scope)
 
     def _computed(self, name, other):
-        """An operation of the size and a value that is not a size: of arrays."""
+        """An operation on the size and a value that is not a size: it is computed on arrays."""
         if isinstance(other, (bool, str, bytes)) or other is None:
             return NotImplemented
         return getattr(self.__jax_array__(), name)(other)

@@ -150,7 +150,7 @@ class TracedSize(int):
 
 
 class _State(threading.local):
-    """What tracing at symbolic sizes has found on this thread."""
+    """The findings of tracing at symbolic sizes on this thread."""
 
     table = None  # {size: TracedSize}, while the sizes are symbolic
     made = ()  # the expressions that operations on sizes gave
@@ -304,7 +304,7 @@ def traced_symbolically(trace, sample, sizes):
     except (TypeError, ValueError, IndexError) as e:
         _undivided(e, table)
         if len(e.args) == 1 and isinstance(e.args[0], str):
-            e.args = (re.sub(r"\b\d+\b", lambda m: _spelled(int(m.group()), table), e.args[0]),)
+            e.args = (re.sub(r"\b\d+\b", lambda m: _symbolic(int(m.group()), table), e.args[0]),)
         raise
     finally:
         _core.symbolic_sizes(old)
@@ -322,11 +322,8 @@ def _at_sample(e, sample, sizes):
     return _sized(e, e.value(sample))
 
 
-def _spelled(n, table):
-    """A number of a message as the size that it is at the sample.
-
-    Small ones are more often themselves.
-    """
+def _symbolic(n, table):
+    """A number of a message as the size that it is at the sample. Small ones are more often themselves."""
     return repr(table[n]) if n > 16 and n in table else str(n)
 
 
@@ -342,9 +339,9 @@ def _undivided(e, table):
     if not any(isinstance(n, SizeExpr) for n in [*old, *new]):
         return
     rest = re.sub(r", -(?=\d)", ", - ", str(math.prod(old, start=1) % math.prod(new, start=1)))
-    spelled = [f"({', '.join(map(str, s))}{',' * (len(s) == 1)})" for s in (old, new)]
+    shapes = [f"({', '.join(map(str, s))}{',' * (len(s) == 1)})" for s in (old, new)]
     raise InconclusiveDimensionOperation(
-        f"Cannot divide evenly the sizes of shapes {spelled[0]} and {spelled[1]}. The remainder {rest} should be 0.\n"
+        f"Cannot divide evenly the sizes of shapes {shapes[0]} and {shapes[1]}. The remainder {rest} should be 0.\n"
         "help: make the size a multiple, as in symbolic_shape('2*n'), or give the scope a constraint, as 'mod(n, 2) == 0'"
     ) from None
 

@@ -71,7 +71,7 @@ class _Referring:
                 if (e.staging != _core.staging() and _core.staging() is not None) or any(e.ref is r for r in self.closed):
                     raise  # the creator of its program passes it in
                 if e.staging != _core.staging():
-                    # It was made in a program that is over, or on the way to it is something that hands nothing on.
+                    # Its program has ended, or a transformation in between does not pass references on.
                     raise UnexpectedTracerError(str(e)) from None
                 self.closed.append(e.ref)
             except BackwardUnknown as e:
@@ -124,7 +124,7 @@ def call_jitted(jitted, error, args, kwargs):
         # It returned a reference of its own: traced again, to say which.
     if captured and error.staging != _core.staging():
         if _core.staging() is None:
-            # It was made in a program that is over, or on the way to it is something that hands nothing on.
+            # Its program has ended, or a transformation in between does not pass references on.
             raise UnexpectedTracerError(str(error)) from None
         return None
     if known is None:

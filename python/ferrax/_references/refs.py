@@ -450,7 +450,7 @@ def _writer(what, fixed, is_tuple):
     return _core.jit(ref_write, donate_argnums=[0])
 
 
-# ---------------------------------------------------------------- handing references on
+# ---------------------------------------------------------------- threading references
 
 
 def without_refs(fun, args, kwargs):
@@ -485,9 +485,8 @@ def bound(refs, values):
             r._value, r._staging, r._traces = value, staging, traces
 
 
-def handing_on(plain, threaded, given=()):
-    """Returns `plain()`; if that uses references of the enclosing program, `threaded(refs)`, which
-    passes their values through and sets the new ones.
+def thread_references(plain, threaded, given=()):
+    """Returns `plain()`; if that uses references of the enclosing program, `threaded(refs)`, which passes their values through and sets the new ones.
 
     given: references that are known to be used.
     """
@@ -513,7 +512,7 @@ def forgetting_writes(make):
                 r._staging, r._traces = ANYWHERE, None
             return make()
 
-    return handing_on(make, constant)
+    return thread_references(make, constant)
 
 
 def values_of(refs):

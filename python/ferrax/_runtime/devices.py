@@ -51,7 +51,7 @@ class UnspecifiedValue:
 UNSPECIFIED = UnspecifiedValue()
 
 
-def said(places):
+def specified(places):
     """A pytree of devices and shardings, with None where none is specified."""
     return places if places is None else tree_map(lambda p: None if p is UNSPECIFIED else p, places, is_leaf=is_place)
 

@@ -95,7 +95,7 @@ class ManualAxisType:
         return not (self.varying or self.unreduced or self.reduced)
 
     def to_ct_mat(self) -> ManualAxisType:
-        """That of cotangents."""
+        """The axes of the types of cotangents."""
         return self.update(unreduced=self.reduced, reduced=self.unreduced)
 
     def update(self, **changes: Set[Any]) -> ManualAxisType:

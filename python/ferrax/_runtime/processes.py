@@ -280,7 +280,7 @@ def start(timeout=None, limit=None):
 
 
 def _transport(mpi, comm, lock):
-    """What carries messages: the library itself, where it takes calls of several threads at once."""
+    """The carrier of messages: the MPI library itself, if it allows calls from several threads at once."""
     tags = min(comm.Get_attr(mpi.TAG_UB) or 32767, (1 << 31) - 1)
     if mpi.Query_thread() == mpi.THREAD_MULTIPLE:
         handles = mpi._sizeof(mpi.Comm), mpi._handleof(comm), mpi._handleof(mpi.BYTE)

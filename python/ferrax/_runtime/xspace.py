@@ -279,7 +279,7 @@ class ProfileData:
     """A profile that was read.
 
     Raises:
-      RuntimeError: the bytes are no profile, or cut.
+      RuntimeError: the bytes are not a profile, or are truncated.
     """
 
     def __init__(self, serialized: bytes) -> None:

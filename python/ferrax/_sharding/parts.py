@@ -48,7 +48,7 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
 
     Raises:
         ValueError: a specification is given where no mesh is in use; a sharding does not fit its array.
-        TypeError: what is given is no sharding.
+        TypeError: an argument is not a sharding.
     """
     leaves, tree = tree_flatten(xs)
     is_place = lambda s: s is None or is_sharding(s) or is_spec(s)
@@ -197,14 +197,14 @@ def make_array_from_callback(shape: Any, sharding: Any, data_callback: Any, dtyp
     whole = sharding.is_fully_replicated
     indices = sharding.addressable_devices_indices_map(shape)
 
-    def asked(index):
+    def read(index):
         part = data_callback(index)
         if isinstance(part, _core.Tracer):
             raise UnexpectedTracerError("jax.make_array_from_callback cannot be called within a traced context.")
         return part if isinstance(part, _core.Array) else np.asarray(_core.asarray(part)) if np.isscalar(part) else part
 
-    once = asked(tuple(slice(None) for _ in shape)) if whole else None
-    parts = [(d, once if whole else asked(index)) for d, index in indices.items()]
+    once = read(tuple(slice(None) for _ in shape)) if whole else None
+    parts = [(d, once if whole else read(index)) for d, index in indices.items()]
     first = _core.asarray(parts[0][1]) if dtype is None else None
     arrays = [_core.device_put(p, d) for d, p in parts]
     return _assembled(shape, sharding, arrays, _dtype_of(arrays, dtype, "make_array_from_callback"), first is not None and first.weak_type)

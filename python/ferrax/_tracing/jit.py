@@ -22,7 +22,7 @@ from .. import _core
 from .._base.flags import NO_OTHER_COMPILER, warn_once
 from .._base.layouts import row_major, sharding_of, without_layout
 from .._base.tracebacks import api_boundary
-from .._runtime.devices import check_fit, is_place, is_sharding, is_spec, said
+from .._runtime.devices import check_fit, is_place, is_sharding, is_spec, specified
 from .._trees.flat import check_callable
 from .._trees.prefixes import broadcast_prefix
 from ..errors import JaxRuntimeError
@@ -143,7 +143,7 @@ def jit(
         )
         return lambda fun: jit(fun, **options)
     check_callable(fun)
-    in_shardings, out_shardings = said(in_shardings), said(out_shardings)
+    in_shardings, out_shardings = specified(in_shardings), specified(out_shardings)
     if static_argnums is static_argnames is donate_argnums is donate_argnames is None:
         numbers = names = d_numbers = d_names = ()
     else:

@@ -53,7 +53,7 @@ class ShapeDtypeStruct(Shaped):
       sharding: the array's sharding, or a `PartitionSpec` over the mesh that is in use when the
         attribute is read, or a `Format`.
       weak_type: whether the dtype yields to the other operand's in promotion.
-      manual_axis_type: what a type in a `shard_map` says of the axes of its mesh.
+      manual_axis_type: the part of a type in a `shard_map` that concerns the axes of its mesh.
     """
 
     __slots__ = ("_layout", "_sharding", "dtype", "is_ref", "manual_axis_type", "shape", "weak_type")

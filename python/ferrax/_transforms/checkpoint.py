@@ -112,7 +112,7 @@ def checkpoint(
             _refs.settle(refs, values)
             return out
 
-        return _refs.handing_on(lambda: run(flat_fun, leaves, paths), threaded)
+        return _refs.thread_references(lambda: run(flat_fun, leaves, paths), threaded)
 
     return checkpoint_f
 

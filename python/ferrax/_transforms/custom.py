@@ -126,23 +126,23 @@ class CustomFunction:
         self._signature = self._made = None
 
     @property
-    def def_vmap(self) -> Callable[..., Any]:
-        """That of a `custom_vmap` function within."""
+    def def_vmap(self) -> Any:
+        """The `def_vmap` of a `custom_vmap` function within."""
         return self.fun.def_vmap
 
     @property
-    def defjvp(self) -> Callable[..., Any]:
-        """That of a `custom_jvp` function within."""
+    def defjvp(self) -> Any:
+        """The `defjvp` of a `custom_jvp` function within."""
         return self.fun.defjvp
 
     @property
-    def defjvps(self) -> Callable[..., Any]:
-        """That of a `custom_jvp` function within."""
+    def defjvps(self) -> Any:
+        """The `defjvps` of a `custom_jvp` function within."""
         return self.fun.defjvps
 
     @property
-    def defvjp(self) -> Callable[..., Any]:
-        """That of a `custom_vjp` function within."""
+    def defvjp(self) -> Any:
+        """The `defvjp` of a `custom_vjp` function within."""
         return self.fun.defvjp
 
     def __reduce_ex__(self, protocol):

@@ -80,17 +80,14 @@ def save_from_both_policies(policy_1, policy_2):
 
 
 class Offloadable(NamedTuple):
-    """The answer of an offload policy: keep the value, in memory of kind `dst`.
-
-    Ferrax has one kind of memory a device, and keeps it there.
-    """
+    """The answer of an offload policy: keep the value, in memory of kind `dst`. Ferrax has one kind of memory a device, and keeps it there."""
 
     src: str
     dst: str
 
 
 class _Answer:
-    """The answers of a policy."""
+    """An answer of a policy."""
 
     def __init__(self, name, keep):
         self._name, self._keep = name, keep

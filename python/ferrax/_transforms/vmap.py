@@ -44,7 +44,7 @@ class _OfThread(type):
 
 
 class elements(metaclass=_OfThread):
-    """The function that maps instead while `checkify` traces on this thread.
+    """The replacement of `vmap` while `checkify` traces on this thread.
 
     checked: called with (fun, args, kwargs, options of `vmap`): loops that end at different times,
     and branches that differ, are checked for each

@@ -29,7 +29,7 @@ class _NoReferences:
         __slots__ = ()
 
     @staticmethod
-    def handing_on(plain, threaded):
+    def thread_references(plain, threaded):
         return plain()
 
     @staticmethod

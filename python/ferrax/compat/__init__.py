@@ -48,11 +48,9 @@ _MACHINERY = ("<frozen importlib", "importlib/__init__.py", "importlib\\__init__
 
 
 def absent(what, library):
-    """The error message for a name or module of JAX that Ferrax does not have. library: the
-    importing module, or None.
-    """
-    asked = f", which {library} asked for" if library else ""
-    return f"Ferrax has no {what}{asked}. Please report it with the library's version; docs/libraries.md lists what is known."
+    """The error message for a name or module of JAX that Ferrax does not have. library: the importing module, or None."""
+    importer = f", which {library} uses" if library else ""
+    return f"Ferrax has no {what}{importer}. Please report it with the library's version; docs/libraries.md lists what is known."
 
 
 def _caller(frame):
@@ -90,33 +88,27 @@ def _target(path):
     return functools.reduce(getattr, names, value)
 
 
-def _says(sentence, module, name, frame):
-    """The error for an absent name, by the importing frame: `from m import name` replaces the
-    message of an AttributeError.
-    """
+def _absence(sentence, module, name, frame):
+    """The error for an absent name, by the importing frame: `from m import name` replaces the message of an AttributeError."""
     if frame.f_lasti >= 0 and frame.f_code.co_code[frame.f_lasti] == _IMPORT_FROM:
         return ImportError(sentence, name=module.__name__)
     return AttributeError(sentence, name=name, obj=module)
 
 
-def _speaking(module):
-    """Makes one of Ferrax's public modules, and the modules that are reached through it, name the
-    asking module in errors about absent names.
-    """
+def _with_errors(module):
+    """Makes one of Ferrax's public modules, and the modules that are reached through it, name the importing module in errors about absent names."""
     names = dictionary(module)
-    if isinstance(names.get("__getattr__"), _Speaking) or not _is_public(module):
+    if isinstance(names.get("__getattr__"), _NamesImporter) or not _is_public(module):
         return module
-    names["__getattr__"] = _Speaking(module, names.get("__getattr__"))
+    names["__getattr__"] = _NamesImporter(module, names.get("__getattr__"))
     for value in list(names.values()):
         if isinstance(value, types.ModuleType):
-            _speaking(value)
+            _with_errors(value)
     return module
 
 
 def _imported_as(module):
-    """A public module of Ferrax's that is reached as an attribute, which importing it by JAX's name
-    finds from here on.
-    """
+    """A public module that is reached as an attribute; from here on importing it under its name in JAX finds it."""
     name = getattr(module.__spec__, "name", "") or ""
     if _is_public(module) and "jax" in sys.modules:
         sys.modules.setdefault("jax" + name.removeprefix("ferrax"), module)
@@ -128,10 +120,8 @@ def _is_public(module):
     return name.partition(".")[0] == "ferrax" and not any(part.startswith("_") or part == "compat" for part in name.split("."))
 
 
-class _Speaking:
-    """The `__getattr__` of a public module: its own, if it has one, and the message about an absent
-    name.
-    """
+class _NamesImporter:
+    """The `__getattr__` of a public module: its own, if it has one, and the message about an absent name."""
 
     def __init__(self, module, own):
         self.module, self.own = module, own
@@ -140,7 +130,7 @@ class _Speaking:
         if self.own is not None:
             try:
                 value = self.own(name)
-                return _imported_as(_speaking(value)) if isinstance(value, types.ModuleType) else value
+                return _imported_as(_with_errors(value)) if isinstance(value, types.ModuleType) else value
             except AttributeError as e:
                 # errors within are passed on unchanged
                 if e.__traceback__.tb_next is None or e.__traceback__.tb_next.tb_next is not None:
@@ -159,7 +149,7 @@ class _Speaking:
         frame = _caller(sys._getframe(1))
         if name.startswith("__") or frame is None:
             raise AttributeError(f"module '{self.module.__name__}' has no attribute '{name}'")
-        raise _says(absent(f"jax.{spec.partition('.')[2]}.{name}", _library(frame)), self.module, name, frame)
+        raise _absence(absent(f"jax.{spec.partition('.')[2]}.{name}", _library(frame)), self.module, name, frame)
 
 
 def _mirror(path):
@@ -208,7 +198,7 @@ class _StandIn(types.ModuleType):
     def _refuse(self, name, frame):
         if name.startswith("__"):
             raise AttributeError(f"module '{self.__name__}' has no attribute '{name}'")
-        raise _says(absent(f"{self.__name__}.{name}", _library(frame)), self, name, frame)
+        raise _absence(absent(f"{self.__name__}.{name}", _library(frame)), self, name, frame)
 
     @property
     def __dict__(self):
@@ -242,7 +232,7 @@ class _Root(_StandIn):
         if self.__name__ == "jax" and not name.startswith("__"):
             value = getattr(importlib.import_module("ferrax"), name, ABSENT)
             if value is not ABSENT:
-                return _imported_as(_speaking(value)) if isinstance(value, types.ModuleType) else value
+                return _imported_as(_with_errors(value)) if isinstance(value, types.ModuleType) else value
         return super()._find(name)
 
     def __dir__(self):
@@ -265,7 +255,7 @@ class _Loader(importlib.abc.Loader):
             for name in _WITH_JAX:
                 importlib.import_module(name)
             for value in [m for name, m in sys.modules.items() if name.startswith("ferrax.") and isinstance(m, types.ModuleType)]:
-                _imported_as(_speaking(value))
+                _imported_as(_with_errors(value))
 
 
 class _Distribution(importlib.metadata.Distribution):
@@ -313,7 +303,7 @@ class _Finder(importlib.metadata.DistributionFinder):
         except ModuleNotFoundError:  # its parent is absent
             there = False
         if there:
-            return _speaking(importlib.import_module(_ours(name)))
+            return _with_errors(importlib.import_module(_ours(name)))
         return _StandIn(name) if name in STANDINS else None
 
     def find_distributions(self, context=importlib.metadata.DistributionFinder.Context()):  # noqa: B008 - the signature of the interface

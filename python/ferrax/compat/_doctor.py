@@ -134,21 +134,19 @@ def examine(name):
 
 def _row(used, places):
     path, line, _ = min(places, key=lambda p: p[2])
-    without = " (the library can do without)" if all(g for *_, g in places) else ""
+    without = " (the library works without it)" if all(g for *_, g in places) else ""
     return f"  {used}: {len(places)} time{'s' if len(places) > 1 else ''}, first {path}:{line}{without}"
 
 
 def report(name):
-    """(lines, how many names are absent that the library cannot do without) about a library."""
+    """(lines, how many absent names the library needs) about a library."""
     found = examine(name)
     absent = {u: p for u, (value, p) in found.items() if value is ABSENT}
     # a parent is left out where its children say it
     absent = {u: p for u, p in absent.items() if not any(v.startswith(u + ".") for v in absent)}
     refused = {u: p for u, (value, p) in found.items() if isinstance(value, Refused)}
     needed = sum(not all(g for *_, g in p) for p in absent.values())
-    lines = [
-        f"{name} uses {len(found)} names of JAX: {len(absent)} are absent here ({needed} that it cannot do without), {len(refused)} say why they cannot be used."
-    ]
+    lines = [f"{name} uses {len(found)} names of JAX: {len(absent)} are absent here ({needed} of them needed), {len(refused)} say why they cannot be used."]
     if absent:
         lines += ["absent (also where JAX itself no longer has them):", *(_row(u, p) for u, p in absent.items())]
     if refused:

@@ -12,7 +12,7 @@ from .._base.refused import refused
 __all__ = ["FOREIGN", "foreign"]
 
 _WHY = (
-    ("jax.experimental.pallas.ops", "it is a kernel for hardware that is not here; jax.nn.dot_product_attention and jnp do without"),
+    ("jax.experimental.pallas.ops", "it is a kernel for hardware that is not here; use jax.nn.dot_product_attention or jnp"),
     ("jax.experimental.pallas", "it is an instruction of hardware that is not here; pallas_call runs anywhere"),
     ("jax.experimental.mosaic", "it is an instruction of hardware that is not here; pallas_call runs anywhere"),
     ("jax.experimental.roofline", "programs are not compared with what hardware could do; lower(..).cost_analysis() counts"),

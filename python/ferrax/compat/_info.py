@@ -68,7 +68,7 @@ def report():
         ("versions", versions),
         ("devices", found),
         ("default device", [str(default[0]) if not isinstance(default, str) else f"none ({default})"]),
-        ("instructions", [f"{name}: {said}" for name, said in tiers]),
+        ("instructions", [f"{name}: {support}" for name, support in tiers]),
         ("graphics adapters", graphics or ["none"]),
         ("limits", limits),
         ("flags that were set", changed or ["none"]),

@@ -434,7 +434,7 @@ def piecewise_constant(boundaries: Any, values: Any) -> Callable[[Any], Any]:
         A function of the step.
 
     Raises:
-        ValueError: an argument has not one dimension, or there is not exactly one value more than boundaries.
+        ValueError: an argument does not have one dimension, or there is not exactly one more value than boundaries.
     """
     boundaries, values = jnp.asarray(boundaries), jnp.asarray(values)
     if not boundaries.ndim == values.ndim == 1:

@@ -20,7 +20,7 @@ from ..tree_util import register_pytree_node
 
 
 class JaxException(Exception):
-    """What `Error.get_exception` returns."""
+    """The exception that `Error.get_exception` returns."""
 
 
 class NaNError(JaxException):
@@ -40,7 +40,7 @@ class FailedCheckError(JaxException):
 
 
 class JaxRuntimeError(ValueError):
-    """What `Error.throw` raises."""
+    """The exception that `Error.throw` raises."""
 
 
 class Site:

@@ -30,7 +30,7 @@ def with_layout_constraint(x: _T, layouts: Any) -> _T:
         `x`, of arrays.
 
     Raises:
-        TypeError: what is given is not a layout.
+        TypeError: the argument is not a layout.
         ValueError: an array has another rank than its layout.
 
     >>> print(with_layout_constraint(jnp.arange(3), Layout((0,))))

@@ -299,8 +299,8 @@ if not _typing.TYPE_CHECKING:  # a checker would take every name for one of the 
         # Primitives as objects: `add_p`, `scan_p`, `scatter_add_p` ("scatter-add").
         if name.endswith("_p"):
             word = name.removesuffix("_p")
-            for spelled in (word, word.replace("_", "-", 1), f"custom_{word}"):  # linear_solve_p is custom_linear_solve
-                if (value := _primitive(spelled)) is not None:
+            for candidate in (word, word.replace("_", "-", 1), f"custom_{word}"):  # linear_solve_p is custom_linear_solve
+                if (value := _primitive(candidate)) is not None:
                     return value
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 

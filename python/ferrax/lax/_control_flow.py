@@ -73,7 +73,7 @@ def _branches(what, index, funs, names, operands, order):
         _flat.references.settle(refs, values)
         return out
 
-    return _flat.references.handing_on(lambda: _traced_branches(what, index, funs, names, operands, order), threaded)
+    return _flat.references.thread_references(lambda: _traced_branches(what, index, funs, names, operands, order), threaded)
 
 
 def _without_refs(funs, operands):
@@ -147,7 +147,7 @@ def _emit_branches(index, bodies, operands, order):
     body for each index.
     """
     consts, positions = share_consts(bodies)
-    # An output that every branch hands through from one operand needs no equation.
+    # An output that is the same operand in every branch needs no equation.
     forwards = [f if all(b.forwards[i] == f for b in bodies) else None for i, f in enumerate(bodies[0].forwards)]
     keep = [i for i, f in enumerate(forwards) if f is None]
     avals = [aval_of(c) for c in consts] + [aval_of(x) for x in operands]
@@ -333,7 +333,7 @@ def while_loop(cond_fun: Callable[[_T], Any], body_fun: Callable[[_T], _T], init
         _flat.references.settle(refs, values)
         return out
 
-    return _flat.references.handing_on(lambda: loop(cond_fun, body_fun, init_val), threaded)
+    return _flat.references.thread_references(lambda: loop(cond_fun, body_fun, init_val), threaded)
 
 
 def while_loop_of(cond_body, body_body, body_fun, init_val, user_fun=None):

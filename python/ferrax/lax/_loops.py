@@ -117,7 +117,7 @@ def scan(
         _flat.references.settle(refs, values)
         return carry, ys
 
-    return _flat.references.handing_on(lambda: scan_steps(f, f, "scan", init, xs, length, reverse, unroll), threaded)
+    return _flat.references.thread_references(lambda: scan_steps(f, f, "scan", init, xs, length, reverse, unroll), threaded)
 
 
 def _scan_over_refs(f, init, xs, length, reverse, unroll):
@@ -212,7 +212,7 @@ def _emit_scan(body, init, xs, x_avals, length, reverse, unroll):
     moved = [i for i in range(n_carry) if body.forwards[i] == i]
     kept = [i for i in range(n_carry) if i not in moved]
     ys = body.forwards[n_carry:]
-    # A stacked output that is an x handed through is that xs; the order of iteration does not matter.
+    # A stacked output that is an unchanged x is that xs; the order of iteration does not matter.
     forwarded = [f - n_carry if f is not None and f >= n_carry else None for f in ys]
     keep = kept + [n_carry + i for i, f in enumerate(forwarded) if f is None]
     program, consts = body.program, body.consts
@@ -419,7 +419,7 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, _T], _T], init_va
         _flat.references.settle(refs, values)
         return out
 
-    return _flat.references.handing_on(lambda: _fori_loop(lower, upper, body_fun, init_val, unroll), threaded)
+    return _flat.references.thread_references(lambda: _fori_loop(lower, upper, body_fun, init_val, unroll), threaded)
 
 
 def _fori_loop(lower, upper, body_fun, init_val, unroll):

@@ -573,7 +573,7 @@ def tridiagonal(a: ArrayLike, *, lower: bool = True) -> tuple[Array, Array, Arra
     """
     a = _core.asarray(a)
     if is_complex(a.dtype) and a.ndim > 1:
-        # as LAPACK: what a Hermitian matrix cannot have is not looked at
+        # as in LAPACK, imaginary parts that a Hermitian matrix cannot have are ignored
         a = select(np.broadcast_to(np.eye(*a.shape[-2:], dtype=bool), a.shape), convert_element_type(real(a), a.dtype), a)
     return list(bind("tridiagonal", a, lower=bool(lower)))
 

@@ -1,4 +1,4 @@
-"""Values of functions where arguments are outside of their domains.
+"""The values of functions where their arguments are outside of the domain.
 
 Invariant: where a value is NaN because of the arguments, derivatives by each of them are NaN: a
 selected constant's would be 0, which an optimizer takes for a minimum.
@@ -19,7 +19,7 @@ def nan_outside(known, y, *arguments):
     Args:
         known: array of bool, where the arguments are in the domain.
         y: the values there, with finite derivatives elsewhere.
-        *arguments: arrays that broadcast with y: what it depends on.
+        *arguments: arrays that broadcast with y, on which it depends.
 
     Returns:
         Array of the common shape.

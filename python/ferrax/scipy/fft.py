@@ -48,7 +48,7 @@ def _turns(n, count, dtype, sign):
 
 
 def _scale(n, dtype):
-    """What "ortho" multiplies the cosine transform by."""
+    """The factors of the cosine transform for `norm="ortho"`."""
     return np.where(np.arange(n) == 0, math.sqrt(1 / (4 * n)), math.sqrt(1 / (2 * n))).astype(dtype)
 
 

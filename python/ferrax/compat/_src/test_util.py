@@ -250,7 +250,7 @@ def rand_bool(rng):
 
 
 class _Assertions:
-    """What `JaxTestCase` adds to a test case."""
+    """The additions of `JaxTestCase` to a test case."""
 
     _default_config: ClassVar[dict[str, Any]] = {}
 

@@ -476,8 +476,8 @@ def _broadcast_update(y, shape):
         return _broadcast_update(y, shape)
     lead = len(shape) - y.ndim
     if any(m not in (1, n) for m, n in zip(y.shape, shape[lead:], strict=True)):
-        spell = lambda s: f"{y.dtype.name}[{','.join(map(str, s))}]"
-        raise ValueError(f"Incompatible types for broadcasting: input type={spell(y.shape)} and requested type={spell(shape)}")
+        text = lambda s: f"{y.dtype.name}[{','.join(map(str, s))}]"
+        raise ValueError(f"Incompatible types for broadcasting: input type={text(y.shape)} and requested type={text(shape)}")
     return _core.broadcast_to(y, shape)
 
 

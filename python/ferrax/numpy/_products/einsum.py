@@ -48,8 +48,8 @@ def _parse(subscripts, operands):
             arrays.append(rest.pop(0))
             lists.append(rest.pop(0))
         out_list = rest.pop(0) if rest else None
-        spell = lambda items: "".join("..." if i is Ellipsis else _label(int(i)) for i in items)
-        text = ",".join(map(spell, lists)) + ("->" + spell(out_list) if out_list is not None else "")
+        letters = lambda items: "".join("..." if i is Ellipsis else _label(int(i)) for i in items)
+        text = ",".join(map(letters, lists)) + ("->" + letters(out_list) if out_list is not None else "")
     if "-" in text or ">" in text:
         if text.count("->") != 1 or text.count("-") > 1 or text.count(">") > 1:
             raise ValueError("Subscripts can only contain one '->'.")

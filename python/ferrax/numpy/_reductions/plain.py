@@ -55,7 +55,7 @@ def _named(axis):
 
 
 def _positions(axis, ndim):
-    """Those of the axes that are the array's own, counted from the front."""
+    """The axes that are the array's own rather than names, counted from the front."""
     names = _named(axis)
     if not names:
         return canonicalize_axes(axis, ndim)

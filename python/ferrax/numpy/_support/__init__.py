@@ -1,1 +1,1 @@
-"""The parts that the functions share: conversion of arguments, scalar types, methods of arrays."""
+"""Shared by the functions: conversion of arguments, scalar types, methods of arrays."""

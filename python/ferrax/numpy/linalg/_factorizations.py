@@ -38,14 +38,14 @@ class SVDResult(typing.NamedTuple):
 
 
 class EigResult(typing.NamedTuple):
-    """What `eig` finds."""
+    """The result of `eig`."""
 
     eigenvalues: Array
     eigenvectors: Array
 
 
 class EighResult(typing.NamedTuple):
-    """What `eigh` finds."""
+    """The result of `eigh`."""
 
     eigenvalues: Array
     eigenvectors: Array

@@ -107,7 +107,7 @@ def lstsq(a: ArrayLike, b: ArrayLike, rcond: float | None = None, *, numpy_resid
 
     Raises:
       ValueError: the numbers of rows differ.
-      TypeError: a has not two axes, or b not one or two.
+      TypeError: a does not have two axes, or b does not have one or two.
 
     >>> lstsq(jnp.array([[1.0, 0.0], [0.0, 2.0]]), jnp.array([1.0, 2.0]))[0]
     Array([1., 1.], dtype=float32)

@@ -43,7 +43,7 @@ MAX_UNROLLED_PRODUCTS = 8
 
 
 class SlogdetResult(typing.NamedTuple):
-    """What `slogdet` finds."""
+    """The result of `slogdet`."""
 
     sign: Array
     logabsdet: Array

@@ -51,10 +51,8 @@ def _operator(f):
     raise TypeError(f"linear operator must be either a function or ndarray: {f}")
 
 
-def _told(square, bound, rounds):
-    """The exit status: 0 if the square of the residual is within the bound, else the number of
-    iterations, or a negative number after a breakdown.
-    """
+def _info(square, bound, rounds):
+    """The exit status: 0 if the square of the residual is within the bound, else the number of iterations, or a negative number after a breakdown."""
     rounds = jnp.where(square == square, jnp.where(rounds < 0, rounds, jnp.maximum(rounds, 1)), -1)
     return jnp.where(square <= bound, 0, rounds).astype(np.int32)
 
@@ -79,7 +77,7 @@ def _cg(A, b, x0, tol, atol, maxiter, M):
         return x, r, after, _plus(z, after / gamma, p), k + 1
 
     x, r, _, _, k = lax.while_loop(going, step, state)
-    return x, _told(_dot(r, r), bound, k)
+    return x, _info(_dot(r, r), bound, k)
 
 
 def _bicgstab(A, b, x0, tol, atol, maxiter, M):
@@ -113,7 +111,7 @@ def _bicgstab(A, b, x0, tol, atol, maxiter, M):
         return x, r, shadow, alpha, omega, new, p, q, jnp.where(new == 0, -10, k)
 
     x, r, *_, k = lax.while_loop(going, step, state)
-    return x, _told(_dot(r, r), bound, k)
+    return x, _info(_dot(r, r), bound, k)
 
 
 def _gmres(A, b, x0, tol, atol, maxiter, M, restart):
@@ -165,7 +163,7 @@ def _gmres(A, b, x0, tol, atol, maxiter, M, restart):
     going = lambda s: (norm(s[1]) > bound) & (s[2] < maxiter) & s[3]
     x = flat(x0)
     x, r, k, _ = lax.while_loop(going, round_, (x, right - apply(x), 0, True))
-    return tree(x), _told(norm(r), bound, k)
+    return tree(x), _info(norm(r), bound, k)
 
 
 def _solve(solver, A, b, x0, tol, atol, maxiter, M, symmetric):

@@ -35,7 +35,7 @@ def logpdf(x: ArrayLike, alpha: ArrayLike) -> Array:
 
     Raises:
         TypeError: an argument is a list or complex.
-        ValueError: alpha has not one dimension, or x does not fit it.
+        ValueError: alpha does not have one dimension, or x does not fit it.
 
     >>> logpdf(jnp.array([0.25, 0.25]), jnp.array([1.0, 1.0]))
         Array(-inf, dtype=float32)
@@ -75,7 +75,7 @@ def pdf(x: ArrayLike, alpha: ArrayLike) -> Array:
 
     Raises:
         TypeError: an argument is a list or complex.
-        ValueError: alpha has not one dimension, or x does not fit it.
+        ValueError: alpha does not have one dimension, or x does not fit it.
 
     >>> pdf(jnp.array([0.25, 0.75]), jnp.array([2.0, 2.0]))
     Array(1.125, dtype=float32)

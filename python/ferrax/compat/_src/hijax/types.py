@@ -172,7 +172,7 @@ def register_hitype(val_cls, typeof_fn):
 
 
 def cur_qdd(x):
-    """The type of the present contents of a mutable value."""
+    """The known type of the present contents of a mutable value."""
     return x.cur_qdd()
 
 
