@@ -479,7 +479,7 @@ def test_derivatives_of_scaled_bessel_functions(jax, jnp, x64, name):
                 np.testing.assert_allclose(jax.grad(jax.grad(f))(at), sign**odd * second, rtol=16 * rtol)
     x = np.float32([1e-30, 1e-4, 0.01, 0.999, 1.0, 1.001, 3, 7.999, 8, 8.001, 50, 1e4, 1e5, 1e8])
     for g in (f, jax.grad(f), jax.grad(jax.grad(f)), jax.grad(jax.grad(jax.grad(f)))):
-        np.testing.assert_allclose(jax.jit(jax.vmap(g))(x), jax.vmap(g)(x.astype(float)), rtol=1e-3, atol=1e-37)
+        np.testing.assert_allclose(jax.jit(jax.vmap(g))(x), jax.vmap(g)(x.astype(float)), rtol=2e-3, atol=1e-37)
     assert jax.grad(f)(inf) == 0
 
 

@@ -18,7 +18,7 @@ from .._trees.flat import FlatFun, float0, is_inexact, name_of
 from ..tree_util import tree_flatten, tree_leaves, tree_map
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    pass
 
 
 def nondiff_positions(fun, numbers, names):
