@@ -506,7 +506,8 @@ def deserialize(blob: bytearray) -> Exported:
         Exported.
 
     Raises:
-        ValueError: the bytes are not an exported program, are damaged, or were written by a later version of the format.
+        ValueError: the bytes are not an exported program, are damaged, or were written by a later
+          version of the format.
         TypeError: `blob` is not of type bytes.
     """
     return _wrapped(_core.ExportedProgram.load(bytes(memoryview(blob))))

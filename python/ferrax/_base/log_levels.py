@@ -1,4 +1,5 @@
-"""The flags `jax_logging_level` and `jax_debug_log_modules`: they show records of the loggers `jax`, `jaxlib` and `ferrax`, on the standard error stream.
+"""The flags `jax_logging_level` and `jax_debug_log_modules`: they show records of the loggers
+`jax`, `jaxlib` and `ferrax`, on the standard error stream.
 
     show_from("DEBUG")          # every trace and compilation
     show_from(None)             # as before

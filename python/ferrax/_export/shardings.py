@@ -1,4 +1,5 @@
-"""The devices of an exported program: their number, and the shardings of its arguments and results over a mesh.
+"""The devices of an exported program: their number, and the shardings of its arguments and results
+over a mesh.
 
     found = Layouts.of(jitted, traced, leaves)
     on(found.ins[0], mesh)               # NamedSharding(mesh, P('x',))

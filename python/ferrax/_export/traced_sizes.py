@@ -323,7 +323,10 @@ def _at_sample(e, sample, sizes):
 
 
 def _symbolic(n, table):
-    """A number of a message as the size that it is at the sample. Small ones are more often themselves."""
+    """A number of a message as the size that it is at the sample.
+
+    Small ones are more often themselves.
+    """
     return repr(table[n]) if n > 16 and n in table else str(n)
 
 

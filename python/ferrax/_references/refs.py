@@ -486,7 +486,8 @@ def bound(refs, values):
 
 
 def thread_references(plain, threaded, given=()):
-    """Returns `plain()`; if that uses references of the enclosing program, `threaded(refs)`, which passes their values through and sets the new ones.
+    """Returns `plain()`; if that uses references of the enclosing program, `threaded(refs)`, which
+    passes their values through and sets the new ones.
 
     given: references that are known to be used.
     """

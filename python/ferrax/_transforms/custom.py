@@ -18,7 +18,7 @@ from .._trees.flat import FlatFun, float0, is_inexact, name_of
 from ..tree_util import tree_flatten, tree_leaves, tree_map
 
 if TYPE_CHECKING:
-    pass
+    from collections.abc import Callable
 
 
 def nondiff_positions(fun, numbers, names):
@@ -126,22 +126,22 @@ class CustomFunction:
         self._signature = self._made = None
 
     @property
-    def def_vmap(self) -> Any:
+    def def_vmap(self) -> Callable[..., Any]:
         """The `def_vmap` of a `custom_vmap` function within."""
         return self.fun.def_vmap
 
     @property
-    def defjvp(self) -> Any:
+    def defjvp(self) -> Callable[..., Any]:
         """The `defjvp` of a `custom_jvp` function within."""
         return self.fun.defjvp
 
     @property
-    def defjvps(self) -> Any:
+    def defjvps(self) -> Callable[..., Any]:
         """The `defjvps` of a `custom_jvp` function within."""
         return self.fun.defjvps
 
     @property
-    def defvjp(self) -> Any:
+    def defvjp(self) -> Callable[..., Any]:
         """The `defvjp` of a `custom_vjp` function within."""
         return self.fun.defvjp
 

@@ -80,7 +80,10 @@ def save_from_both_policies(policy_1, policy_2):
 
 
 class Offloadable(NamedTuple):
-    """The answer of an offload policy: keep the value, in memory of kind `dst`. Ferrax has one kind of memory a device, and keeps it there."""
+    """The answer of an offload policy: keep the value, in memory of kind `dst`.
+
+    Ferrax has one kind of memory a device, and keeps it there.
+    """
 
     src: str
     dst: str

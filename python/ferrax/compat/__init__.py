@@ -48,7 +48,9 @@ _MACHINERY = ("<frozen importlib", "importlib/__init__.py", "importlib\\__init__
 
 
 def absent(what, library):
-    """The error message for a name or module of JAX that Ferrax does not have. library: the importing module, or None."""
+    """The error message for a name or module of JAX that Ferrax does not have. library: the
+    importing module, or None.
+    """
     importer = f", which {library} uses" if library else ""
     return f"Ferrax has no {what}{importer}. Please report it with the library's version; docs/libraries.md lists what is known."
 
@@ -89,14 +91,18 @@ def _target(path):
 
 
 def _absence(sentence, module, name, frame):
-    """The error for an absent name, by the importing frame: `from m import name` replaces the message of an AttributeError."""
+    """The error for an absent name, by the importing frame: `from m import name` replaces the
+    message of an AttributeError.
+    """
     if frame.f_lasti >= 0 and frame.f_code.co_code[frame.f_lasti] == _IMPORT_FROM:
         return ImportError(sentence, name=module.__name__)
     return AttributeError(sentence, name=name, obj=module)
 
 
 def _with_errors(module):
-    """Makes one of Ferrax's public modules, and the modules that are reached through it, name the importing module in errors about absent names."""
+    """Makes one of Ferrax's public modules, and the modules that are reached through it, name the
+    importing module in errors about absent names.
+    """
     names = dictionary(module)
     if isinstance(names.get("__getattr__"), _NamesImporter) or not _is_public(module):
         return module
@@ -108,7 +114,9 @@ def _with_errors(module):
 
 
 def _imported_as(module):
-    """A public module that is reached as an attribute; from here on importing it under its name in JAX finds it."""
+    """A public module that is reached as an attribute; from here on importing it under its name in
+    JAX finds it.
+    """
     name = getattr(module.__spec__, "name", "") or ""
     if _is_public(module) and "jax" in sys.modules:
         sys.modules.setdefault("jax" + name.removeprefix("ferrax"), module)
@@ -121,7 +129,9 @@ def _is_public(module):
 
 
 class _NamesImporter:
-    """The `__getattr__` of a public module: its own, if it has one, and the message about an absent name."""
+    """The `__getattr__` of a public module: its own, if it has one, and the message about an absent
+    name.
+    """
 
     def __init__(self, module, own):
         self.module, self.own = module, own

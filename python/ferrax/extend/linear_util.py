@@ -429,8 +429,10 @@ def cache(call: Callable[..., Any], *, explain: Callable[[WrappedFun, bool, dict
 
     Args:
         call: `call(fun, *args)`.
-        explain: function called after each call that was not remembered, if `jax_explain_cache_misses` is set, with `fun`; whether nothing
-            was remembered for its function before; the dict of remembered results; the key of the new result; and the seconds that the call took.
+        explain: function called after each call that was not remembered, if
+            `jax_explain_cache_misses` is set, with `fun`; whether nothing was remembered for its
+            function before; the dict of remembered results; the key of the new result; and the
+            seconds that the call took.
 
     Returns:
         A function of the same arguments. Its attributes are `cache_clear`, a function that forgets

@@ -99,7 +99,9 @@ def conv_dimension_numbers(lhs_shape: Any, rhs_shape: Any, dimension_numbers: An
 
 
 def _check_spatial(name, window, **lists):
-    """Raises ValueError for a list that does not have one entry for each spatial axis of the kernel."""
+    """Raises ValueError for a list that does not have one entry for each spatial axis of the
+    kernel.
+    """
     check_lengths(ValueError, name + " window and {what} must have the same number of dimensions, but got {n} and {k}", window, **lists)
 
 

@@ -72,9 +72,10 @@ def accuracy_parameters(accuracy) -> dict:
 class GatherScatterMode(enum.IntEnum):
     """How `gather` and `scatter` treat indices out of bounds.
 
-    CLIP moves them to the nearest valid window; FILL_OR_DROP reads the fill value and drops updates; PROMISE_IN_BOUNDS promises
-    that there are none (if there are, they are clipped when read and dropped when written); ONE_HOT reads zeros, as a product
-    with one-hot vectors would, and does not write.
+    CLIP moves them to the nearest valid window; FILL_OR_DROP reads the fill value and drops
+    updates; PROMISE_IN_BOUNDS promises that there are none (if there are, they are clipped when
+    read and dropped when written); ONE_HOT reads zeros, as a product with one-hot vectors would,
+    and does not write.
     """
 
     CLIP = 1

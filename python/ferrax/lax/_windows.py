@@ -43,7 +43,9 @@ def check_dilations(*dilations):
 
 
 def check_lengths(error, template, expected, **lists):
-    """Raises `error` for a list that does not have one entry for each of `expected`; the template may name all that differs."""
+    """Raises `error` for a list that does not have one entry for each of `expected`; the template
+    may name all that differs.
+    """
     for what, values in lists.items():
         if len(values) != len(expected):
             raise error(template.format(what=what, values=values, expected=expected, n=len(expected), k=len(values)))

@@ -52,7 +52,9 @@ def _operator(f):
 
 
 def _info(square, bound, rounds):
-    """The exit status: 0 if the square of the residual is within the bound, else the number of iterations, or a negative number after a breakdown."""
+    """The exit status: 0 if the square of the residual is within the bound, else the number of
+    iterations, or a negative number after a breakdown.
+    """
     rounds = jnp.where(square == square, jnp.where(rounds < 0, rounds, jnp.maximum(rounds, 1)), -1)
     return jnp.where(square <= bound, 0, rounds).astype(np.int32)
 

@@ -32,7 +32,9 @@ __all__ = ["GradAccum", "NullAccum", "RefAccum", "VJPHiPrimitive", "ValAccum", "
 
 
 class GradAccum:
-    """The accumulator to which a backward rule adds the cotangent of one argument. aval: the cotangent's type."""
+    """The accumulator to which a backward rule adds the cotangent of one argument. aval: the
+    cotangent's type.
+    """
 
     def __init__(self, aval):
         self.aval = aval
@@ -338,7 +340,9 @@ def _live(prim, nonzero_out):
 
 
 def _by_type(tangents, prim):
-    """Tangents, with `Zero` for values that have none: integers, and the arrays of a hijax value except those that carry its tangent."""
+    """Tangents, with `Zero` for values that have none: integers, and the arrays of a hijax value
+    except those that carry its tangent.
+    """
     out, tangents = [], list(tangents)
     for a in prim.in_avals_flat:
         n = hi.count(a) if hi.is_type(a) else 1

@@ -123,7 +123,10 @@ def is_moving():
 
 
 def _kept(x, name):
-    """The attribute that was stored on a value; None if none was. Its class may define how attributes are found."""
+    """The attribute that was stored on a value; None if none was.
+
+    Its class may define how attributes are found.
+    """
     try:
         return object.__getattribute__(x, "__dict__").get(name)
     except AttributeError:
