@@ -174,7 +174,7 @@ def igamma_grad_a(a: ArrayLike, x: ArrayLike) -> Array:
         TypeError: if dtypes or shapes differ, and for other dtypes.
 
     >>> lax.igamma_grad_a(jnp.array([2.0]), jnp.array([1.5]))
-    Array([-0.31348866], dtype=float32)
+    Array([-0.3134887], dtype=float32)
     """
     return bind("igamma_grad_a", a, x)
 

@@ -300,7 +300,7 @@ def polygamma(n: ArrayLike, x: ArrayLike) -> Array:
         ValueError: n does not have an integer dtype, or x is complex.
 
     >>> polygamma(1, jnp.array([1.0, 2.0]))
-    Array([1.644934, 0.644934], dtype=float32)
+    Array([1.644934  , 0.64493406], dtype=float32)
     """
     kind = n.dtype if isinstance(n, Array) else jnp.result_type(n)
     if not jnp.issubdtype(kind, np.integer):

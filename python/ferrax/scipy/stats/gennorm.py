@@ -41,7 +41,7 @@ def cdf(x: ArrayLike, beta: ArrayLike) -> Array:
     """gammaincc(1 / beta, |x|^beta) / 2 below 0, one less that above.
 
     >>> cdf(jnp.array([0.0, 1.0]), 2.0)
-    Array([0.5      , 0.9213504], dtype=float32)
+    Array([0.5       , 0.92135054], dtype=float32)
     """
     return _cdf(x, beta)
 
