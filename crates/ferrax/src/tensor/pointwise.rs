@@ -122,6 +122,7 @@ pub const OTHERWISE: &[(&str, Pw)] = &[
     ("", Pw::AddAny),
     ("", Pw::LeTo),
     ("", Pw::LtTo),
+    ("", Pw::BesselGap),
     ("mul_hi", Pw::MulHi),
 ];
 
