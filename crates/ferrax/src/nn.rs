@@ -266,7 +266,31 @@ pub fn hard_tanh(x: &Tensor) -> Tensor {
 /// ```
 #[track_caller]
 pub fn squareplus(x: &Tensor, b: f64) -> Tensor {
-    (x + (x.square() + b).sqrt()) / 2
+    let x = inexact(x);
+    if x.dtype().is_complex() {
+        return (&x + (x.square() + b).sqrt()) / 2;
+    }
+    let rule = move |x: &Tensor, dx: &Tensor| (squareplus_value(x, b), squareplus_slope(x, b) * dx);
+    ok(custom_jvp(move |x: &Tensor| squareplus_value(x, b), rule)(&x))
+}
+#[track_caller]
+fn squareplus_root(x: &Tensor, b: f64) -> Tensor {
+    x.hypot(constant(x.dtype(), b).sqrt())
+}
+/// The sum of x and the root cancels below 0.
+#[track_caller]
+fn squareplus_value(x: &Tensor, b: f64) -> Tensor {
+    let half = x.abs() / 2 + squareplus_root(x, b) / 2;
+    where_(&x.lt(0), constant(x.dtype(), b / 4.0) / &half, &half)
+}
+#[track_caller]
+fn squareplus_slope(x: &Tensor, b: f64) -> Tensor {
+    let value = move |x: &Tensor| squareplus_value(x, b) / squareplus_root(x, b);
+    let rule = move |x: &Tensor, dx: &Tensor| {
+        let root = squareplus_root(x, b);
+        (value(x), constant(x.dtype(), b) / &root * dx / &root / &root / 2)
+    };
+    ok(custom_jvp(value, rule)(x))
 }
 
 /// 0 below -1, x above 1, (x + 1)^2 / 4 between.

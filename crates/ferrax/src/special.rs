@@ -17,21 +17,26 @@ use crate::transforms::{cond, custom_jvp, while_loop};
 use ferrax_ir::{Dtype, Error, Res};
 use std::f64::consts::PI;
 
-/// The k-th derivative of sin(v) / v at 0.
+/// sin(v) / v for |v| < 1 by its series: derivatives of the quotient cancel there.
 #[track_caller]
-fn maclaurin(k: i32, v: &Tensor) -> Tensor {
-    let c = if k % 2 == 1 { 0.0 } else { (1 - k % 4) as f64 / (k + 1) as f64 };
-    let value = move |v: &Tensor| v * constant(v.dtype(), 0.0) + constant(v.dtype(), c);
-    ok(custom_jvp(value, move |v: &Tensor, dv: &Tensor| (value(v), maclaurin(k + 1, v) * dv))(v))
+fn sinc_near_zero(v: &Tensor) -> Tensor {
+    let square = v * v;
+    let factorial = |n: u32| (1..=n).map(f64::from).product::<f64>();
+    (0..11).rev().fold(v.zeros_like(), |total, k| {
+        let term = (1 - k as i32 % 2 * 2) as f64 / factorial(2 * k + 1);
+        total * &square + constant(v.dtype(), term)
+    })
 }
 /// `sin(pi x) / (pi x)`, 1 at 0, with all its derivatives there.
 #[track_caller]
 pub fn sinc(x: &Tensor) -> Tensor {
     let x = inexact(x);
+    let dtype = x.dtype();
+    let x = if matches!(dtype, Dtype::F16 | Dtype::BF16) { x.astype(Dtype::F32) } else { x };
     let y = constant(x.dtype(), PI) * &x;
-    let zero = x.eq(0.0);
-    let safe = where_(&zero, 1.0, &y);
-    where_(&zero, maclaurin(0, &y), safe.sin() / &safe)
+    let near = y.abs().lt(1.0);
+    let (close, far) = (where_(&near, &y, 0.0), where_(&near, 1.0, &y));
+    where_(&near, sinc_near_zero(&close), far.sin() / &far).astype(dtype)
 }
 /// The modified Bessel function of order 0.
 ///
