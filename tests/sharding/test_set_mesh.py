@@ -195,3 +195,41 @@ def test_donated_state_in_host_memory_is_reused(on_mesh):
             np.testing.assert_array_equal(state, 2 * 64 + 63 + 2)
             np.testing.assert_array_equal(rest, 4)
         """)
+
+
+def test_donated_memory_is_reused_however_devices_are_named(on_mesh):
+    """Runs that are enqueued and runs of the calling thread write in place of what is donated, each time."""
+    on_mesh("""
+        d = jax.devices()
+        first, second = (jax.sharding.SingleDeviceSharding(x) for x in d[:2])
+        one, cut = NamedSharding(Mesh(d[:1], ("x",)), P("x")), NamedSharding(auto, P("x", "y"))
+        body = lambda x: x * 2 + 1
+        cases = {
+            "no device": (None, lambda n: jax.jit(body, donate_argnums=0)),
+            "device": (first, lambda n: jax.jit(body, donate_argnums=0, device=d[0])),
+            "where the argument is": (second, lambda n: jax.jit(body, donate_argnums=0)),
+            "results": (second, lambda n: jax.jit(body, donate_argnames="x", out_shardings=second)),
+            "arguments": (first, lambda n: jax.jit(body, donate_argnums=0, in_shardings=first)),
+            "both": (second, lambda n: jax.jit(body, donate_argnums=0, in_shardings=second, out_shardings=second)),
+            "compiled": (first, lambda n: jax.jit(body, donate_argnums=0, out_shardings=first).lower(jax.ShapeDtypeStruct((n, n), "float32")).compile()),
+            "mesh of one": (one, lambda n: jax.jit(body, donate_argnums=0, out_shardings=one)),
+            "mesh": (cut, lambda n: jax.jit(body, donate_argnums=0, out_shardings=cut)),
+            "shard_map": (cut, lambda n: jax.jit(jax.shard_map(body, mesh=auto, in_specs=P("x", "y"), out_specs=P("x", "y")), donate_argnums=0)),
+            "pmap": ("pmap", lambda n: jax.pmap(body, donate_argnums=0)),
+        }
+        where = lambda x: [s.data.unsafe_buffer_pointer() for s in x.addressable_shards]
+        for name, (placed, make) in cases.items():
+            for n in (8, 512):
+                f = make(n)
+                if placed == "pmap":
+                    x = jax.pmap(lambda x: x + 1)(jnp.ones((8, n, n)))
+                else:
+                    x = jax.jit(lambda x: x + 1, out_shardings=placed)(jnp.ones((n, n)))
+                for turn in range(20):
+                    old, before = x, where(x)
+                    x = f(x)
+                    assert old.is_deleted() and where(x) == before, (name, n, turn)
+        # an argument that lies elsewhere is copied
+        x = jax.device_put(jnp.ones(3), d[1])
+        assert jax.jit(body, donate_argnums=0, device=d[0])(x).devices() == {d[0]}
+        """)

@@ -335,6 +335,10 @@ pub fn check_local(device: &Device) -> Res<()> {
         device.process
     )))
 }
+/// Whether all of it is on this device, and nowhere else.
+pub fn lies_on(a: &Array, device: &'static Device) -> bool {
+    data(a).is_ok_and(|d| Reading::begin().whole_on(d, device).is_some())
+}
 /// The same elements on another device.
 pub fn put(a: &Array, device: &'static Device, committed: bool) -> Res<Array> {
     if let [one] = &shards(a)?[..]

@@ -152,7 +152,10 @@ impl Variant {
         let mut moved = Values::with_capacity(all.len());
         for v in all {
             moved.push(match v {
-                Value::Array(a) => Value::Array(py.detach(|| ferrax::array::put(a, device, true)).py(py)?),
+                // one that is there stays its buffer's only owner, so that it can be given up
+                Value::Array(a) if !ferrax::array::lies_on(a, device) => {
+                    Value::Array(py.detach(|| ferrax::array::put(a, device, true)).py(py)?)
+                }
                 v => (*v).clone(),
             });
         }
