@@ -404,13 +404,13 @@ mod tests {
             let shared = again.memory().unwrap().host().unwrap().as_ptr();
             assert_eq!(t.data.cast_const().cast(), shared);
             drop(again.clone());
-            let other = std::mem::replace(&mut again, Buffer::pending(0, 0));
+            let other = std::mem::replace(&mut again, Buffer::pending(0, 0).0);
             drop(other);
             assert_eq!(std::slice::from_raw_parts(t.data.cast::<f32>(), 4), [1.0, 2.0, 3.0, 4.0]);
             ((*p).deleter.unwrap())(p);
         }
         let small = crate::memory::Fresh::copy_of(&[0; 12]).unwrap().buffer();
         assert!(matches!(Managed::lend(small, F32, &[4]), Err(Error::Invalid(_))));
-        assert!(Managed::lend(Buffer::pending(4, 0), F32, &[1]).is_err());
+        assert!(Managed::lend(Buffer::pending(4, 0).0, F32, &[1]).is_err());
     }
 }

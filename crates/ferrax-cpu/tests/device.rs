@@ -70,22 +70,36 @@ fn donated_memory_becomes_the_output_unless_somebody_holds_it() {
 fn a_view_of_another_buffer_is_not_taken_over() {
     let device = CpuBackend::new();
     let owner = device.upload(&f32s(&[1.0, 2.0])).unwrap();
-    let view = Buffer::pending(8, 0);
-    view.fill(owner.clone());
+    let (view, promise) = Buffer::pending(8, 0);
+    promise.fill(owner.clone());
+    drop(promise);
     let out = run_in(add(2), vec![(view, true), (owner.clone(), false)], None).unwrap();
     assert_eq!(device.download(&out[0]).unwrap(), f32s(&[2.0, 4.0]));
     assert_eq!(device.download(&owner).unwrap(), f32s(&[1.0, 2.0]));
 }
 
 #[test]
+fn a_buffer_is_taken_over_as_soon_as_it_is_seen_to_be_ready() {
+    for _ in 0..2000 {
+        let (mut x, promise) = Buffer::pending(8, 0);
+        let made = CpuBackend::new().upload(&f32s(&[1.0, 2.0])).unwrap();
+        let run = std::thread::spawn(move || promise.fill(made));
+        while !x.is_ready() {
+            std::hint::spin_loop();
+        }
+        assert!(x.memory_mut().is_some());
+        run.join().unwrap();
+    }
+}
+#[test]
 fn wrong_arguments_are_errors() {
     let device = CpuBackend::new();
     let b = |n: usize| device.upload(&vec![0; n]).unwrap();
     assert!(run_in(add(2), vec![(b(8), false)], None).is_err());
     assert!(run_in(add(2), vec![(b(8), false), (b(4), false)], None).is_err());
-    assert!(run_in(add(2), vec![(b(8), false), (Buffer::pending(8, 0), false)], None).is_err());
-    let poisoned = Buffer::pending(8, 0);
-    poisoned.poison(Error::Cancelled);
+    assert!(run_in(add(2), vec![(b(8), false), (Buffer::pending(8, 0).0, false)], None).is_err());
+    let (poisoned, promise) = Buffer::pending(8, 0);
+    promise.poison(Error::Cancelled);
     assert!(matches!(run_in(add(2), vec![(b(8), false), (poisoned, false)], None), Err(Error::Cancelled)));
 }
 #[test]

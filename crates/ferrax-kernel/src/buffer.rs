@@ -36,6 +36,9 @@ impl dyn Memory {
     }
 }
 
+/// How often a thread gives way to one that is about to drop a promise.
+const PATIENCE: usize = 10_000;
+
 #[derive(Clone)]
 pub struct Buffer(State);
 
@@ -43,13 +46,37 @@ pub struct Buffer(State);
 enum State {
     /// Born ready, as most are: count and memory are one allocation.
     Ready(Arc<dyn Memory>),
-    /// Born pending: filled once.
+    /// Born pending: its [`Promise`] is kept once.
     Later(Arc<Later>),
 }
 struct Later {
     bytes: usize,
-    memory: OnceBox<Res<Arc<dyn Memory>>>,
+    made: Arc<Made>,
     by: u64,
+}
+type Made = OnceBox<Res<Arc<dyn Memory>>>;
+
+/// What a run holds of a pending buffer: it settles it, and does not count as an owner.
+pub struct Promise(Arc<Made>);
+impl Promise {
+    /// Makes the buffer ready: from now on it shares the memory of `with`, which is ready or poisoned.
+    pub fn fill(&self, with: Buffer) {
+        match with.0 {
+            State::Ready(m) => self.settle(Ok(m)),
+            State::Later(l) => match l.made.get() {
+                Some(r) => self.settle(r.clone()),
+                None => self.settle(Err(Error::Invalid("a buffer was filled with one that is pending".into()))),
+            },
+        }
+    }
+    /// Every reader of the buffer gets this error.
+    pub fn poison(&self, e: Error) {
+        self.settle(Err(e));
+    }
+    /// Only the first call counts.
+    fn settle(&self, r: Res<Arc<dyn Memory>>) {
+        let _ = self.0.set(Box::new(r));
+    }
 }
 
 impl Buffer {
@@ -60,42 +87,22 @@ impl Buffer {
     pub fn shared(m: Arc<dyn Memory>) -> Buffer {
         Buffer(State::Ready(m))
     }
-    /// A buffer that the run named `by` will [`Buffer::fill`] or [`Buffer::poison`].
-    pub fn pending(bytes: usize, by: u64) -> Buffer {
-        Buffer(State::Later(Arc::new(Later { bytes, memory: OnceBox::new(), by })))
+    /// A buffer that the run named `by` will settle: by the promise.
+    pub fn pending(bytes: usize, by: u64) -> (Buffer, Promise) {
+        let made = Arc::new(OnceBox::new());
+        (Buffer(State::Later(Arc::new(Later { bytes, made: made.clone(), by }))), Promise(made))
     }
     /// The run that a pending buffer waits for.
     pub fn awaited(&self) -> Option<u64> {
         match &self.0 {
-            State::Later(l) if l.memory.get().is_none() => Some(l.by),
+            State::Later(l) if l.made.get().is_none() => Some(l.by),
             _ => None,
-        }
-    }
-    /// Makes a pending buffer ready: from now on it shares the memory of `with`, which is ready or
-    /// poisoned.
-    pub fn fill(&self, with: Buffer) {
-        match with.0 {
-            State::Ready(m) => self.settle(Ok(m)),
-            State::Later(l) => match l.memory.get() {
-                Some(r) => self.settle(r.clone()),
-                None => self.settle(Err(Error::Invalid("a buffer was filled with one that is pending".into()))),
-            },
-        }
-    }
-    /// Every reader of a pending buffer gets this error.
-    pub fn poison(&self, e: Error) {
-        self.settle(Err(e));
-    }
-    /// Only the first call counts.
-    fn settle(&self, r: Res<Arc<dyn Memory>>) {
-        if let State::Later(l) = &self.0 {
-            let _ = l.memory.set(Box::new(r));
         }
     }
     pub fn is_ready(&self) -> bool {
         match &self.0 {
             State::Ready(_) => true,
-            State::Later(l) => l.memory.get().is_some(),
+            State::Later(l) => l.made.get().is_some(),
         }
     }
     /// Whether it is ready, and its device has done the work that makes it.
@@ -112,13 +119,21 @@ impl Buffer {
     pub fn try_memory(&self) -> Option<Res<&dyn Memory>> {
         match &self.0 {
             State::Ready(m) => Some(Ok(&**m)),
-            State::Later(l) => l.memory.get().map(|r| r.as_ref().map(|m| &**m).map_err(Error::clone)),
+            State::Later(l) => l.made.get().map(|r| r.as_ref().map(|m| &**m).map_err(Error::clone)),
         }
     }
     /// The memory to be taken over, if it is ready and this is its only holder.
     pub fn memory_mut(&mut self) -> Option<&mut dyn Memory> {
         if let State::Later(l) = &mut self.0 {
-            let settled = Arc::get_mut(l)?.memory.get()?.as_ref().ok()?.clone();
+            let made = &Arc::get_mut(l)?.made;
+            let settled = made.get()?.as_ref().ok()?.clone();
+            // The run that has just settled it drops its promise next. (In a child of a fork no thread may be left that does.)
+            for _ in 0..PATIENCE {
+                if Arc::strong_count(made) == 1 {
+                    break;
+                }
+                std::thread::yield_now();
+            }
             self.0 = State::Ready(settled);
         }
         match &mut self.0 {

@@ -28,7 +28,7 @@ pub mod small;
 pub mod text;
 
 pub use backend::{Backend, Executable, RunCx};
-pub use buffer::Buffer;
+pub use buffer::{Buffer, Promise};
 pub use dtype::{DType, Scalar};
 pub use error::{Error, Res};
 pub use expr::{Bin, ReduceKind, Un};

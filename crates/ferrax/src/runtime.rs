@@ -16,7 +16,7 @@ use crate::world::MeshMember;
 use ferrax_ir::error::{Error, Res};
 use ferrax_kernel::backend::{Buffers, Look, RunArg, World};
 use ferrax_kernel::error::copied;
-use ferrax_kernel::{Buffer, Executable, RunCx};
+use ferrax_kernel::{Buffer, Executable, Promise, RunCx};
 use ferrax_runtime::{RunFacts, RunId, Runtime, Stop, Token, Work};
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -134,14 +134,18 @@ pub fn inside() -> Option<Token> {
 /// An enqueued run.
 pub struct Handed {
     pub exe: Arc<dyn Executable>,
-    /// Taken when something is donated: then it cannot run twice.
+    /// Taken when something is donated, since then it cannot run twice, and when it has run: another run may want the memory before this one is dropped.
     ins: Mutex<Option<RunArgs>>,
-    outs: Buffers,
+    outs: Mutex<Promises>,
     member: Option<MeshMember>,
 }
+type Promises = SmallVec<[Promise; 2]>;
 impl Handed {
     fn ins(&self) -> std::sync::MutexGuard<'_, Option<RunArgs>> {
         self.ins.lock().unwrap_or_else(|e| e.into_inner())
+    }
+    fn outs(&self) -> std::sync::MutexGuard<'_, Promises> {
+        self.outs.lock().unwrap_or_else(|e| e.into_inner())
     }
 }
 impl Work for Handed {
@@ -157,7 +161,11 @@ impl Work for Handed {
             if gives_up { ins.take() } else { ins.as_ref().map(|i| i.iter().map(kept).collect()) }
         };
         let made = self.exe.run(&cx, taken.ok_or_else(|| ferrax_kernel::Error::from(Stop::Forked))?)?;
-        made.into_iter().zip(&self.outs).for_each(|(b, to)| to.fill(b));
+        let ins = self.ins().take();
+        drop(ins);
+        let mut outs = self.outs();
+        made.into_iter().zip(&*outs).for_each(|(b, to)| to.fill(b));
+        outs.clear();
         Ok(())
     }
     fn fail(&self, e: ferrax_kernel::Error) {
@@ -167,11 +175,14 @@ impl Work for Handed {
         self.lost(e);
     }
     fn lost(&self, e: ferrax_kernel::Error) {
-        self.outs.iter().for_each(|to| to.poison(e.clone()));
+        // in a child of a fork a thread that is no more may hold the lock: the results are then settled, or never read
+        if let Ok(outs) = self.outs.try_lock() {
+            outs.iter().for_each(|to| to.poison(e.clone()));
+        }
     }
     fn again(&self) -> bool {
-        // the lock is free, or a thread that is no more holds it
-        self.ins.try_lock().is_ok_and(|i| i.is_some())
+        // the locks are free, or a thread that is no more holds them
+        self.outs.try_lock().is_ok() && self.ins.try_lock().is_ok_and(|i| i.is_some())
     }
 }
 fn kept(a: &RunArg) -> RunArg {
@@ -228,8 +239,8 @@ fn push(orders: impl IntoIterator<Item = Order>) -> SmallVec<[(RunId, Buffers); 
         }
         let plan = o.exe.plan();
         let pending = |s: &u32| Buffer::pending(plan.slots[*s as usize].bytes(), id);
-        let outs: Buffers = plan.outputs.iter().map(pending).collect();
-        results.push((id, outs.clone()));
+        let (outs, promises): (Buffers, Promises) = plan.outputs.iter().map(pending).unzip();
+        results.push((id, outs));
         let inputs = o.ins.iter().filter_map(|a| a.buffer.awaited()).collect();
         let facts = RunFacts {
             lane: o.lane,
@@ -238,7 +249,7 @@ fn push(orders: impl IntoIterator<Item = Order>) -> SmallVec<[(RunId, Buffers); 
             gang: o.member.as_ref().and(gang),
             awaited: o.awaited,
         };
-        (id, facts, Handed { exe: o.exe, ins: Mutex::new(Some(o.ins)), outs, member: o.member })
+        (id, facts, Handed { exe: o.exe, ins: Mutex::new(Some(o.ins)), outs: Mutex::new(promises), member: o.member })
     });
     let runs = runs.collect();
     RUNTIME.push(runs);
