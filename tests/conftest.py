@@ -8,6 +8,7 @@ threads and children.
 """
 
 import faulthandler
+import gc
 import importlib
 import importlib.util
 import os
@@ -175,6 +176,12 @@ class Watch:
             if not self.changed.wait(min(SECONDS, 60)):
                 os.write(self.out, f"{test} hangs\n".encode())
                 os.abort()
+
+
+def pytest_collection_finish():
+    """Collections, and `live_arrays`, need not go through the objects of twenty thousand tests."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_configure(config):
