@@ -118,6 +118,9 @@ def _join(launched, num_processes, process_id, local_device_ids, timeouts):
         _state["shutdown_timeout"] = ending
         _processes.abort_on_uncaught()
         atexit.register(_farewell, engine, ending, heartbeat)
+        from ._runtime import coordination
+
+        coordination.join(engine, people)
 
 
 def _farewell(engine, timeout, heartbeat):

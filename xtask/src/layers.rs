@@ -56,6 +56,7 @@ const LAZY: &[&str] = &[
     "ferrax._base.html",
     "ferrax._base.layouts",
     "ferrax._base.log_levels",
+    "ferrax._runtime.coordination",
     "ferrax._runtime.processes",
     "ferrax._trees.proto",
     "dataclasses",

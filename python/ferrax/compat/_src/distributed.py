@@ -1,12 +1,34 @@
 """`jax._src.distributed`: the state of a run of several processes.
 
-Invariant: there is no coordinator.
+Invariant: `client` is None where the run is one process; MPI connects the others, so that there is no service to start.
 """
 
-import types
+from ..._runtime import devices
 
 __all__ = ["global_state"]
 
 
-# A run is one process, without a coordinator.
-global_state = types.SimpleNamespace(process_id=0, num_processes=1, client=None)
+class State:
+    """The state of this process's run."""
+
+    coordinator_address = service = preemption_sync_manager = None
+
+    @property
+    def process_id(self):
+        """The number of this process."""
+        return devices.process_index()
+
+    @property
+    def num_processes(self):
+        """The number of processes."""
+        return devices.process_count()
+
+    @property
+    def client(self):
+        """Keys and barriers that the processes share."""
+        from ..._runtime import coordination
+
+        return coordination.client()
+
+
+global_state = State()
