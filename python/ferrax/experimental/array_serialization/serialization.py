@@ -6,7 +6,7 @@
     x, = manager.deserialize_with_paths([x.sharding], ["/tmp/a/x"])
 
 Invariant: `serialize` returns once the values are copied; later failures are raised by the next
-call.
+call, on all processes.
 """
 
 from __future__ import annotations
@@ -14,12 +14,14 @@ from __future__ import annotations
 import abc
 import asyncio
 import functools
+import itertools
 import logging
 import re
 import threading
 from typing import TYPE_CHECKING, Any
 
-from ..._runtime.devices import process_count
+from ..._runtime.devices import process_count, process_index
+from ...errors import JaxRuntimeError
 from .tensorstore_impl import (
     CONTEXT as TS_CONTEXT,
     async_deserialize,
@@ -50,6 +52,16 @@ __all__ = [
 ]
 
 logger = logging.getLogger(__name__)
+_checkpoints = itertools.count()
+
+
+def _attempt(f):
+    """The exception of a call; None if it has none."""
+    try:
+        f()
+    except Exception as e:
+        return e
+    return None
 
 
 def get_tensorstore_spec(ckpt_path: Any, ocdbt: bool = False, process_idx: int | None = None, arr: Array | None = None, driver: str = "zarr") -> dict[str, Any]:
@@ -113,20 +125,16 @@ class GlobalAsyncCheckpointManagerBase(abc.ABC):
 
 
 class AsyncManager:
-    """Waits for writes in a separate thread.
+    """Waits for writes in a separate thread; a checkpoint is complete once all processes have
+    written their parts.
 
     Args:
         timeout_secs: how long processes wait for each other.
-
-    Raises:
-        NotImplementedError: there are several processes.
     """
 
     def __init__(self, timeout_secs: float = 300) -> None:
-        if process_count() > 1:
-            raise NotImplementedError("a checkpoint manager waits for the writes of one process here: use orbax.checkpoint, or flax.serialization")
-        self._timeout_secs = timeout_secs
-        self._commit_futures = self._thread = self._exception = self._on_commit_callback = None
+        self._timeout_ms = int(timeout_secs * 1000)
+        self._commit_futures = self._thread = self._exception = self._on_commit_callback = self._name = self._before = None
 
     def __del__(self):
         if self._thread is not None and self._thread.is_alive():
@@ -134,15 +142,49 @@ class AsyncManager:
 
     def _commit(self):
         try:
-            for future in self._commit_futures:
-                future.result()
-            if self._on_commit_callback is not None:
-                self._on_commit_callback()
+            if self._name is None:
+                self._written()
+                self._committed()
+            else:
+                self._commit_together()
         except Exception as e:  # raised by the next call
             self._exception = e
 
+    def _written(self):
+        for future in self._commit_futures:
+            future.result()
+
+    def _committed(self):
+        if self._on_commit_callback is not None:
+            self._on_commit_callback()
+
+    def _commit_together(self):
+        from ..._runtime import coordination
+
+        client, name, me = coordination.client(), self._name, process_index()
+        failure = _attempt(self._written)
+        if failure is not None:
+            client.key_value_set(f"{name}/failed/{me}", repr(failure))
+        try:
+            client.wait_at_barrier(name, self._timeout_ms)
+        except JaxRuntimeError as e:
+            raise failure or BarrierTimeoutError(f"not all processes have written their parts of the checkpoint: {e}") from e
+        if me == 0 and self._before is not None:
+            client.key_value_delete(self._before)  # all have done with the one before
+        failed = dict(client.key_value_dir_get(f"{name}/failed"))
+        if failure is None and not failed and me == 0:
+            failure = _attempt(self._committed)
+            client.key_value_set(f"{name}/end", "" if failure is None else repr(failure))
+        if failure is not None:
+            raise failure
+        text = next(iter(failed.values()), None) or client.blocking_key_value_get(f"{name}/end", self._timeout_ms)
+        if text:
+            raise RuntimeError(f"the checkpoint is not complete: process {next(iter(failed), f'{name}/0').rpartition('/')[2]} raised {text}")
+
     def _start_async_commit(self, on_commit_callback):
         self._on_commit_callback = on_commit_callback
+        if process_count() > 1:
+            self._before, self._name = self._name, f"ferrax/checkpoints/{next(_checkpoints)}"
         self._thread = threading.Thread(target=self._commit)
         self._thread.start()
 
@@ -150,13 +192,15 @@ class AsyncManager:
         self._commit_futures = futures
 
     def check_for_errors(self) -> None:
-        """Raises the failure of an earlier write, if any."""
+        """Raises the failure of an earlier write, if any: of this process, or of another one."""
         failed, self._exception = self._exception, None
         if failed is not None:
             raise failed
 
     def wait_until_finished(self) -> None:
-        """Waits until all arrays are written; raises failures."""
+        """Waits until all arrays are written, by all processes, and the first process has run the
+        callback; raises failures.
+        """
         if self._thread is not None:
             self._thread.join()
             self._thread = None
