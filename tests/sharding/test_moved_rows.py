@@ -70,7 +70,14 @@ def cases(dtype, n, i, k, s):
         yield "greatest around", lambda x, y: pool(x, (5, 3), (2, 1)), 0
         yield "sum of three", lambda x, y: sums(x, (3, 1), (1, 1)), beside(2)
         yield "sum of many", lambda x, y: sums(x, (i, k), (1, 2)), 0
+        yield "running maximum", lambda x, y: lax.cummax(x, 0), beside(7)
+        yield "running minimum, reverse", lambda x, y: lax.cummin(x, 0, reverse=True), beside(7)
+        yield "running sum", lambda x, y: jnp.cumsum(f(x), 0, dtype=dtype), 0
+        yield "running sum, reverse", lambda x, y: lax.cumsum(f(x), 0, reverse=True), 0
+        yield "running product", lambda x, y: lax.cumprod(jnp.sign(f(x)), 0), 0
+        yield "running maximum of columns", lambda x, y: jax.vmap(lax.cummax, 1, 1)(x), beside(7)
     if dtype == "float32":
+        yield "slope of running sum", lambda x, y: jax.grad(lambda x: (jnp.cumsum(f(x), 0) * 3).sum())(x), 0
         yield "slope of sums of three", lambda x, y: jax.grad(lambda x: (sums(x, (3, 1), (1, 1)) * 3).sum())(x), 0
         w = jnp.arange(n * 16.0).reshape(n, 16)
         yield "slope of roll", lambda x, y: jax.grad(lambda x: (jnp.roll(x, s, 0) * w).sum())(x), 0

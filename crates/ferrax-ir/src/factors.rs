@@ -12,6 +12,7 @@
 use crate::aval::{Aval, Lit};
 use crate::layout::Grid;
 use crate::ops::collective::Names;
+use crate::ops::pointwise::Pw;
 use crate::ops::reduce::Monoid;
 use ferrax_kernel::Dims;
 use smallvec::{SmallVec, smallvec};
@@ -60,6 +61,15 @@ pub struct Factors {
     pub moved: Vec<Moved>,
     /// Dimensions of operand 0 of which result 0 has windows.
     pub windows: Vec<Windowed>,
+    /// A dimension of operand and result along which each element is combined with those before it.
+    pub running: Option<Running>,
+}
+/// Combined with all before, or in reverse with all after.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Running {
+    pub dim: usize,
+    pub reverse: bool,
+    pub combine: Pw,
 }
 /// Position `k` along a dimension of the result is of the `span` rows of the operand that begin at `k * stride - low`.
 #[derive(Clone, PartialEq, Debug)]
@@ -91,6 +101,12 @@ pub struct Run {
     pub operand: usize,
     pub first: i64,
     pub step: i64,
+}
+impl Running {
+    /// Whether each combination rounds floats.
+    pub fn rounds(&self) -> bool {
+        matches!(self.combine, Pw::Add | Pw::Mul)
+    }
 }
 impl Windowed {
     /// The rows that the windows of so many positions read.

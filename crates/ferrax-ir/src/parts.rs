@@ -2,6 +2,7 @@
 //! it is cut finer, exchanges where an axis goes to another dimension, gathers where it is cut no more), a fold of what all have.
 mod indexed;
 mod moved;
+mod running;
 
 use crate::aval::Aval;
 use crate::cx::{Cx, int};

@@ -418,7 +418,7 @@ fn equation(rng: &mut Rng, v: u32, a: &Aval, there: &[(u32, Aval)]) -> Option<(S
     let d = rng.below(rank);
     let n = a.shape[d];
     let mut sizes = a.shape.to_vec();
-    Some(match rng.below(20) {
+    Some(match rng.below(23) {
         0 => ("neg".into(), vec![v]),
         1 => ("add".into(), vec![v, other]),
         2 => ("mul".into(), vec![v, other]),
@@ -478,6 +478,27 @@ fn equation(rng: &mut Rng, v: u32, a: &Aval, there: &[(u32, Aval)]) -> Option<(S
                 (0..rank).map(|k| if k == d { "(1, 1, 0)".into() } else { "(0, 0, 0)".into() }).collect();
             let zero = there.iter().find(|t| t.1.rank() == 0 && t.1.dtype == a.dtype)?.0;
             (format!("pad[padding_config=({}{})]", pads.join(", "), if rank == 1 { "," } else { "" }), vec![v, zero])
+        }
+        20 if n.is_multiple_of(2) => (format!("split[axis={d} sizes={}]", list(&[n / 2, n / 2])), vec![v]),
+        21 if n.is_multiple_of(2) => {
+            let (start, mut strides) = (vec![0; rank], vec![1; rank]);
+            strides[d] = 2;
+            let (limits, start, strides) = (list(&sizes), list(&start), list(&strides));
+            (format!("slice[limit_indices={limits} start_indices={start} strides={strides}]"), vec![v])
+        }
+        22 => {
+            let (ones, mut size) = (vec![1; rank], vec![1; rank]);
+            size[d] = 3;
+            let pads: Vec<&str> = (0..rank).map(|k| if k == d { "(1, 1)" } else { "(0, 0)" }).collect();
+            let padding = format!("({}{})", pads.join(", "), if rank == 1 { "," } else { "" });
+            let kind = ["sum", "max"][rng.below(2)];
+            let (ones, size) = (list(&ones), list(&size));
+            (
+                format!(
+                    "reduce_window_{kind}[base_dilation={ones} padding={padding} window_dilation={ones} window_dimensions={size} window_strides={ones}]"
+                ),
+                vec![v],
+            )
         }
         19 if rank == 1 => {
             let body = format!(

@@ -11,7 +11,7 @@ use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan, int, lit, values1};
 use crate::dtype::Dtype;
 use crate::error::{Res, not_linear, type_err, value_err};
-use crate::factors::Factors;
+use crate::factors::{Factors, Running};
 use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::param::Member;
@@ -172,7 +172,16 @@ impl Rules for Cumulative {
         Ok(Some((values1(y), smallvec![Some(stays.and(&Support::masked_already(met)))])))
     }
     fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
-        Factors::along(x, out, |d| d != self.axis)
+        let mut f = Factors::along(x, out, |d| d != self.axis);
+        let combine = match self.kind {
+            CumulativeKind::Sum => Pw::Add,
+            CumulativeKind::Prod => Pw::Mul,
+            CumulativeKind::Max => Pw::Max,
+            CumulativeKind::Min => Pw::Min,
+            CumulativeKind::LogSumExp => return f,
+        };
+        f.running = Some(Running { dim: self.axis, reverse: self.reverse, combine });
+        f
     }
     fn cuts(&self, t: &Typing) -> Res<Specs> {
         t.refuse_along(self.axis, "Input should be unsharded over the axis being reduced")?;

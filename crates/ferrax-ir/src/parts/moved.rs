@@ -213,7 +213,7 @@ impl Here<'_> {
         cx.bind1(DynamicUpdateSlice {}, &args)
     }
     /// `n` rows from `start` on.
-    fn rows(&self, x: &Value, d: usize, start: &Value, n: usize) -> Res<Value> {
+    pub(super) fn rows(&self, x: &Value, d: usize, start: &Value, n: usize) -> Res<Value> {
         if x.shape()[d] == n {
             return Ok(x.clone());
         }

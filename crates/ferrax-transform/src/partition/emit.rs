@@ -136,8 +136,12 @@ impl Emitter<'_> {
             return Ok(vec![version]);
         }
         let halos = self.halos(f, &chosen, (&avals, &made, &mut ins), (outs, wanted, &mut natural));
+        let running = self.running(f, &chosen, (&made, &mut ins), (wanted, &mut natural));
         let mut x: Values = e.args.iter().zip(&ins).map(|(a, s)| self.read(a, s)).collect::<Res<_>>()?;
         let op = self.with_halos(&e.op, &halos, &mut x, outs)?;
+        if running.as_ref().is_some_and(|r| r.0.rounds()) && is_narrow(x[0].dtype()) {
+            x[0] = self.cx().convert(&x[0], Dtype::F32)?;
+        }
         let folds = f.factors.iter().zip(&chosen).filter(|(f, _)| f.fold.is_some());
         let folds: Vec<u8> = folds.flat_map(|(_, axes)| axes.iter().copied()).collect();
         for i in f.start.iter().filter(|_| !folds.is_empty()) {
@@ -146,7 +150,7 @@ impl Emitter<'_> {
         let mut cut_folds =
             f.factors.iter().zip(&chosen).filter(|(_, axes)| !axes.is_empty()).filter_map(|(f, _)| f.fold);
         let rounds = cut_folds.any(|m| matches!(m, Monoid::Sum | Monoid::Prod));
-        let y: Values = match outs {
+        let mut y: Values = match outs {
             [out] if rounds && is_narrow(out.dtype) => vec![self.unrounded(&op, &x)?].into(),
             _ => {
                 let parts: Avals = natural.iter().zip(outs).map(|(s, a)| s.shard(self.grid, a)).collect();
@@ -155,6 +159,9 @@ impl Emitter<'_> {
                 self.cx().bind(&op, &x)?
             }
         };
+        if let Some((r, axes)) = running {
+            y[0] = self.here.after_others(&e.op, &y[0], &r, &axes)?;
+        }
         let mut versions = vec![];
         for (k, ((y, spec), wanted)) in y.into_iter().zip(natural).zip(wanted).enumerate() {
             let folded = f.factors.iter().zip(&chosen).filter_map(|(f, axes)| f.fold.map(|m| (m, axes.clone())));

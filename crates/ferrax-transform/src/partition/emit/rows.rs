@@ -4,7 +4,7 @@
 //! concatenation of two slices). Others make it, as it would have been; they can only be where it cannot be cut (`x[1:]`).
 use super::{Emitter, Versions};
 use crate::partition::flow::{Flow, Way};
-use ferrax_ir::factors::{Factors, Indexed, Moved, Run, Windowed};
+use ferrax_ir::factors::{Factors, Indexed, Moved, Run, Running, Windowed};
 use ferrax_ir::layout::{AxisSet, CutAxes, Spec};
 use ferrax_ir::parts::{Here, Source, Target};
 use ferrax_ir::program::{Atom, Eqn};
@@ -79,7 +79,7 @@ pub fn as_made(flow: &Flow) -> Vec<Spec> {
 }
 /// Whether an equation reads dimension `d` of operand `i` whole.
 fn needs_whole(f: &Factors, i: usize, d: usize, operand: &Aval, outs: &[Aval]) -> bool {
-    let by_parts = f.windows.iter().any(|w| i == 0 && w.dim == d);
+    let by_parts = f.windows.iter().map(|w| w.dim).chain(f.running.map(|r| r.dim)).any(|by| i == 0 && by == d);
     if f.wanted.is_some() || by_parts || f.moved.iter().any(|m| m.dim == d && i < m.sizes.len()) {
         return false;
     }
@@ -226,6 +226,24 @@ impl Emitter<'_> {
             }
         }
         found
+    }
+    /// The dimension of a running combination that stays cut, and by which axes.
+    pub(super) fn running(
+        &self,
+        f: &Factors,
+        chosen: &[CutAxes],
+        (made, ins): (&[Spec], &mut [Spec]),
+        (wanted, natural): (&[Spec], &mut [Spec]),
+    ) -> Option<(Running, CutAxes)> {
+        let r = f.running?;
+        let axes = wanted[0].dims[r.dim].clone();
+        let used = |a: &u8| ins[0].uses(*a) || natural[0].uses(*a) || chosen.iter().any(|c| c.contains(a));
+        if axes.is_empty() || made[0].dims[r.dim] != axes || axes.iter().any(used) {
+            return None;
+        }
+        ins[0].dims[r.dim] = axes.clone();
+        natural[0].dims[r.dim] = axes.clone();
+        Some((r, axes))
     }
     /// The op on what windows read, and operand 0 with that.
     pub(super) fn with_halos(&self, op: &Op, halos: &[(&Windowed, CutAxes)], x: &mut Values, outs: &[Aval]) -> Res<Op> {
