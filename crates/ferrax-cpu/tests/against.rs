@@ -112,6 +112,24 @@ fn every_conversion_is_the_reference() {
     }
 }
 #[test]
+fn floats_at_the_ends_of_integers_are_converted_as_the_reference_does() {
+    let powers = (0..70).map(|k| (k as f64).exp2());
+    let near = powers.flat_map(|p| {
+        let [lower, upper] = [(p as f32).next_down(), (p as f32).next_up()].map(f64::from);
+        [p, p.next_down(), p.next_up(), lower, upper, p - 1.0, p + 0.5]
+    });
+    let ends = [0.0, 0.5, 1e30, f64::MAX, f64::INFINITY, f64::NAN];
+    let x: Vec<f64> = near.chain(ends).flat_map(|x| [x, -x]).collect();
+    for d in DType::ALL.iter().filter(|d| d.is_float()) {
+        let bytes: Vec<u8> =
+            x.iter().flat_map(|x| Scalar::from_f64(*d, *x).bits.to_le_bytes()[..d.size()].to_vec()).collect();
+        for e in DType::ALL.iter().filter(|e| !e.is_float()) {
+            let k = elementwise(&[*d], x.len(), |x| vec![(*e, Node::Convert(x[0]))]);
+            compare(&k, std::slice::from_ref(&bytes), 0);
+        }
+    }
+}
+#[test]
 fn every_reduction_is_the_reference() {
     let mut rng = Rng(4);
     for d in DType::ALL {

@@ -17,7 +17,8 @@ pub trait BlockLoop {
     unsafe fn run(d: *mut u8, a: *const u8, b: *const u8, c: *const u8, n: usize);
 }
 
-/// Generates the tier wrappers of a trait's static function, and the function that picks one.
+/// Generates the tier wrappers of a trait's static function, and the function that picks one. The unit tests' build of this crate has the portable
+/// tier alone, since these loops are most of what is compiled; tests of tiers are in `tests/`.
 macro_rules! tiers {
     ($pick:ident, $Trait:ident, fn($($x:ident: $t:ty),*)) => {
         pub fn $pick<F: $Trait>(tier: $crate::tier::Tier) -> unsafe fn($($t),*) {
@@ -26,22 +27,22 @@ macro_rules! tiers {
                 unsafe { F::run($($x),*) }
             }
             // if the whole crate is compiled for these features, the portable tier has them as well
-            #[cfg(all(target_arch = "x86_64", not(all(target_feature = "avx2", target_feature = "fma"))))]
+            #[cfg(all(target_arch = "x86_64", not(test), not(all(target_feature = "avx2", target_feature = "fma"))))]
             #[target_feature(enable = "avx2,fma")]
             unsafe fn avx2<F: $Trait>($($x: $t),*) {
                 // SAFETY: the same contract as this function's.
                 unsafe { F::run($($x),*) }
             }
-            #[cfg(all(target_arch = "x86_64", feature = "avx512"))]
+            #[cfg(all(target_arch = "x86_64", not(test), feature = "avx512"))]
             #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
             unsafe fn avx512<F: $Trait>($($x: $t),*) {
                 // SAFETY: the same contract as this function's.
                 unsafe { F::run($($x),*) }
             }
             match tier {
-                #[cfg(all(target_arch = "x86_64", feature = "avx512"))]
+                #[cfg(all(target_arch = "x86_64", not(test), feature = "avx512"))]
                 $crate::tier::Tier::Avx512 => avx512::<F>,
-                #[cfg(all(target_arch = "x86_64", not(all(target_feature = "avx2", target_feature = "fma"))))]
+                #[cfg(all(target_arch = "x86_64", not(test), not(all(target_feature = "avx2", target_feature = "fma"))))]
                 $crate::tier::Tier::Avx2 => avx2::<F>,
                 _ => portable::<F>,
             }

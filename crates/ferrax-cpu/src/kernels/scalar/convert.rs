@@ -106,32 +106,3 @@ pub fn convert(from: DType, to: DType, t: Tier) -> BlockFn {
         small => convert(from, small.storage(), t),
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Each pair of lanes that has steps of its own, beside `as`.
-    #[test]
-    fn integers_of_floats_are_what_as_gives() {
-        macro_rules! agree {
-            ($($S:ident $s:ident $I:ident $i:ident;)*) => {$({
-                let powers = (0..70).map(|k| (k as $s).exp2());
-                let near = powers.flat_map(|p| [p, p.next_down(), p.next_up(), p - 1.0, p + 0.5]);
-                let x: Vec<$s> = near.chain([0.0, 0.5, 1e30, $s::MAX, $s::INFINITY, $s::NAN]).flat_map(|x| [x, -x]).collect();
-                for tier in Tier::ALL.into_iter().filter(|t| t.is_available()) {
-                    let mut y = vec![0 as $i; x.len()];
-                    let f = convert(DType::$S, DType::$I, tier);
-                    // SAFETY: both hold as many lanes.
-                    unsafe { f(y.as_mut_ptr().cast(), x.as_ptr().cast(), x.as_ptr().cast(), x.as_ptr().cast(), x.len()) };
-                    let wanted: Vec<$i> = x.iter().map(|x| *x as $i).collect();
-                    assert_eq!(y, wanted, "{tier:?}");
-                }
-            })*};
-        }
-        agree! {
-            F64 f64 I32 i32; F64 f64 I64 i64; F64 f64 U32 u32; F64 f64 U64 u64;
-            F32 f32 I32 i32; F32 f32 I64 i64; F32 f32 U32 u32; F32 f32 U64 u64;
-        }
-    }
-}
