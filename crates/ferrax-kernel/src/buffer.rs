@@ -36,7 +36,7 @@ impl dyn Memory {
     }
 }
 
-/// How often a thread gives way to one that is about to drop a promise.
+/// How often a thread yields to one that is about to drop a promise.
 const PATIENCE: usize = 10_000;
 
 #[derive(Clone)]

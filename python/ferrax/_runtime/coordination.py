@@ -133,7 +133,7 @@ class Store:
         (name, count), barrier = at, self._open.pop(at)
         barrier.over = True
         comings = [(name, p) for p in barrier.members]
-        if all(self._rounds[c] == count for c in comings):  # nobody has come again: the name is as new
+        if all(self._rounds[c] == count for c in comings):  # none has come again: the name is as new
             for c in comings:
                 del self._rounds[c]
             for old in [f for f in self._failed if f[0] == name]:
@@ -166,11 +166,11 @@ def _path(key):
 def join(engine, people):
     """Makes this process's client; all processes of the run call this together."""
     global _client
-    told, store = b"", None
+    place, store = b"", None
     if engine.rank == 0:
         store = Store(engine.size)
-        told = json.dumps(serve(store, alone=len({p["host"] for p in people}) == 1)).encode()
-    place = json.loads(engine.broadcast("distributed.initialize: where process 0 answers", 0, told))
+        place = json.dumps(serve(store, alone=len({p["host"] for p in people}) == 1)).encode()
+    place = json.loads(engine.broadcast("distributed.initialize: where process 0 answers", 0, place))
     secret = bytes.fromhex(place["secret"])
     _client = Client(engine.rank, engine.size, Service(place["addresses"], secret, store).ask, int.from_bytes(secret[:6]))
 
