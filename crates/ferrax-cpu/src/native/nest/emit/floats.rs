@@ -1,15 +1,10 @@
 //! Instructions on single floats, and conversions from and to them.
 use super::{Emitter, NestSite, RegisterKind, V0, V1};
 use crate::instructions::opcodes::{Opcode, Shape, one};
+use crate::instructions::record::{EQ, LE, LT, NE};
 use crate::native::encode::{RAX, Rm};
 use crate::nest::{NestOp, NestValue};
 use ferrax_kernel::{Bin, DType, Un};
-
-/// Predicates of comparisons.
-const EQUAL: Opcode = Opcode::Compare(0);
-const LESS: Opcode = Opcode::Compare(1);
-const NOT_GREATER: Opcode = Opcode::Compare(2);
-const NOT_EQUAL: Opcode = Opcode::Compare(4);
 
 impl Emitter<'_> {
     pub(super) fn op(&mut self, code: Opcode, shape: Shape, d: u8, a: u8, b: Rm) {
@@ -21,16 +16,16 @@ impl Emitter<'_> {
     }
     /// `d =` the mask of a comparison.
     pub(super) fn float_mask(&mut self, f: Bin, a: NestValue, b: NestValue, shape: Shape, d: u8) {
-        let (a, b, code) = match f {
-            Bin::Eq => (a, b, EQUAL),
-            Bin::Ne => (a, b, NOT_EQUAL),
-            Bin::Lt => (a, b, LESS),
-            Bin::Le => (a, b, NOT_GREATER),
-            Bin::Gt => (b, a, LESS),
-            _ => (b, a, NOT_GREATER),
+        let (a, b, predicate) = match f {
+            Bin::Eq => (a, b, EQ),
+            Bin::Ne => (a, b, NE),
+            Bin::Lt => (a, b, LT),
+            Bin::Le => (a, b, LE),
+            Bin::Gt => (b, a, LT),
+            _ => (b, a, LE),
         };
         let (a, b) = (self.float(a, V1), self.rm(b));
-        self.op(code, shape, d, a, b);
+        self.op(Opcode::Compare(predicate), shape, d, a, b);
     }
     pub(super) fn select_float(&mut self, v: NestValue) {
         let (shape, [p, t, f]) = (self.shape(v), self.nest.def(v).args);
@@ -65,7 +60,7 @@ impl Emitter<'_> {
             };
             let [magnitude, infinity] = [sign - 1, infinity].map(|bits| self.e.pool(shape.wide, bits));
             self.op(Opcode::And, shape, V0, a, magnitude);
-            self.op(LESS, shape, V0, V0, infinity);
+            self.op(Opcode::Compare(LT), shape, V0, V0, infinity);
             self.mask_to_truth();
             return self.done(v, RAX);
         }
@@ -96,7 +91,7 @@ impl Emitter<'_> {
                 // to a truth value: not equal to zero
                 let a = self.float(a, V1);
                 let zero = self.e.pool(true, 0);
-                self.op(NOT_EQUAL, Shape::one(double), V0, a, zero);
+                self.op(Opcode::Compare(NE), Shape::one(double), V0, a, zero);
                 self.mask_to_truth();
                 self.done(v, RAX);
             }
