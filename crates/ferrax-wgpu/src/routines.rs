@@ -31,7 +31,7 @@ pub fn lower(r: &Routine, limits: Limits) -> Res<Lowered> {
     match r {
         Routine::Dot(_) | Routine::Conv(_) => {
             let kernel = as_kernel(r).ok_or_else(|| Error::Invalid(format!("{} is no kernel", r.name())))?;
-            Product { routine: r, kernel: &kernel, operands: [0, 1] }.lower(limits)
+            Product { routine: r, alone: &kernel, kernel: &kernel, operands: [0, 1] }.lower(limits)
         }
         Routine::Gather(g) => gather::lower(g, limits),
         Routine::Scatter(s) => scatter::lower(s, limits),
@@ -75,6 +75,10 @@ pub fn as_kernel(r: &Routine) -> Option<Kernel> {
         _ => None,
     }
 }
+/// Whether the two loads of that kernel, its first nodes, may be of any affine forms.
+pub fn reads_forms(r: &Routine) -> bool {
+    matches!(r, Routine::Dot(_))
+}
 /// Whether that kernel is what runs.
 pub fn is_small(r: &Routine, limits: Limits) -> bool {
     match r {
@@ -87,6 +91,8 @@ pub fn is_small(r: &Routine, limits: Limits) -> bool {
 /// A routine that is a kernel of one reduction, with what is computed of each of its results.
 pub struct Product<'a> {
     pub routine: &'a Routine,
+    /// Its kernel, in which its operands are loaded from where they are.
+    pub alone: &'a Kernel,
     /// Its reduction, and the nodes behind that.
     pub kernel: &'a Kernel,
     /// Which of the kernel's inputs the routine's operands are.

@@ -4,6 +4,7 @@
 //! records the body again for each iteration. Slots hold references to buffers, so copies, carries and elements of tapes move no data.
 mod host;
 mod loops;
+mod moves;
 mod persistent;
 mod rows;
 mod updates;

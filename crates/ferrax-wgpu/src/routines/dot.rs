@@ -32,14 +32,13 @@ pub fn lower(d: &Dot, product: &Product, limits: Limits) -> Res<Lowered> {
     let (parts, epilogue) = (parts(d), Epilogue::of(product.kernel)?);
     let mut task = Lowered::default();
     if parts == 1 && d.n.is_multiple_of(epilogue.per_word()) {
-        of_matrices(&mut task, d, product, &epilogue, product.outs(), limits)?;
+        of_matrices(&mut task, d, 1, product, &epilogue, product.outs(), limits)?;
         return Ok(task);
     }
     // sums of parts, or of rows that end within a word, go through memory
     let (acc, elements) = (accumulator(d.dtype, d.out), d.b * d.m * d.n);
-    let part = if parts == 1 { d.clone() } else { one_of(d, parts) };
     let sums = task.add_scratch(acc.size() * parts * elements);
-    of_matrices(&mut task, &part, product, &Epilogue::none(acc, parts * elements)?, vec![sums], limits)?;
+    of_matrices(&mut task, d, parts, product, &Epilogue::none(acc, parts * elements)?, vec![sums], limits)?;
     let at = Affine::new(0, [1, elements as i64]);
     product.of_sums(&mut task, sums, &Partial { parts, at, dims: [elements].into() }, limits)?;
     Ok(task)
@@ -58,18 +57,6 @@ fn parts(d: &Dot) -> usize {
         parts *= 2;
     }
     parts
-}
-
-/// The product of a batch whose matrices are so many parts of the sums.
-fn one_of(d: &Dot, parts: usize) -> Dot {
-    let k = d.k / parts;
-    Dot {
-        b: parts,
-        k,
-        lhs: [d.lhs[2] * k as i64, d.lhs[1], d.lhs[2]],
-        rhs: [d.rhs[1] * k as i64, d.rhs[1], d.rhs[2]],
-        ..d.clone()
-    }
 }
 
 /// The dtype of the accumulator.
@@ -106,30 +93,90 @@ pub fn as_kernel(d: &Dot) -> Kernel {
     }
 }
 
-/// The product of matrices with strides.
+/// An operand: its dtype, its first position, and for its batch, rows (or columns) and terms, sizes and strides of their axes.
+struct Operand {
+    dtype: DType,
+    offset: i64,
+    axes: [Vec<(usize, i64)>; 3],
+}
+impl Operand {
+    /// Load `number` of the product's kernel, over grid (b.., m.., n..) and terms.
+    fn of(d: &Dot, k: &Kernel, number: usize) -> Res<Operand> {
+        let (dtype, Node::Load(a)) = &k.nodes[number] else {
+            return Err(Error::Invalid("dot: its kernel begins with no load".into()));
+        };
+        let mut rest = k.domain().iter().copied().enumerate().collect::<Vec<_>>().into_iter().peekable();
+        let axes = [d.b, d.m, d.n, d.k].map(|n| {
+            let (mut all, mut size): (Vec<(usize, i64)>, usize) = (vec![], 1);
+            while size < n
+                && let Some((k, dim)) = rest.next()
+            {
+                size *= dim;
+                let stride = a.at.stride(k);
+                match all.last_mut() {
+                    _ if dim == 1 => (),
+                    Some((outer, s)) if *s == stride * dim as i64 => (*outer, *s) = (*outer * dim, stride),
+                    _ => all.push((dim, stride)),
+                }
+            }
+            all
+        });
+        let [b, m, n, k] = axes;
+        Ok(Operand { dtype: *dtype, offset: a.at.offset, axes: [b, if number == 0 { m } else { n }, k] })
+    }
+    /// Its lane of `d`, then of `acc`.
+    fn element(&self, words: &str, of: [&str; 3], d: DType, acc: DType) -> String {
+        let along = self.axes.iter().zip(of).flat_map(|(axes, i)| along(axes, i));
+        let at = [self.offset.to_string()].into_iter().chain(along).collect::<Vec<_>>().join(" + ");
+        let x = scalar::convert(self.dtype, d, &wgsl::load(self.dtype, words, 0, &at));
+        scalar::convert(d, acc, &x)
+    }
+    fn is_dense_along(&self, part: usize) -> bool {
+        self.axes[part].last().is_some_and(|(_, stride)| *stride == 1)
+    }
+}
+/// The terms of a position for the row-major index `i` of these axes.
+fn along(axes: &[(usize, i64)], i: &str) -> Vec<String> {
+    let mut below = 1;
+    let mut terms = vec![];
+    for (k, (n, stride)) in axes.iter().enumerate().rev() {
+        let divided = if below == 1 { i.to_string() } else { format!("{i} / {below}") };
+        let digit = if k == 0 { divided } else { format!("{divided} % {n}") };
+        if *stride != 0 {
+            terms.push(format!("({digit}) * ({stride})"));
+        }
+        below *= n;
+    }
+    terms
+}
+
+/// The product in so many parts of the sums, each of which is a matrix of the result's batch.
 fn of_matrices(
     task: &mut Lowered,
     d: &Dot,
+    parts: usize,
     product: &Product,
     epilogue: &Epilogue,
     outs: Vec<Reg>,
     limits: Limits,
 ) -> Res<()> {
-    let acc = accumulator(d.dtype, d.out);
-    let of = |words: &str, [of_b, of_row, of_term]: [i64; 3], row: &str, term: &str| {
-        let x = wgsl::load(d.dtype, words, 0, &format!("b * ({of_b}) + {row} * ({of_row}) + {term} * ({of_term})"));
-        format!("x = {};", scalar::convert(d.dtype, acc, &x))
+    let (acc, k) = (accumulator(d.dtype, d.out), d.k / parts);
+    let operands = [Operand::of(d, product.alone, 0)?, Operand::of(d, product.alone, 1)?];
+    let of = |number: usize, row: &str, term: &str| {
+        let term = if parts == 1 { term.to_string() } else { format!("(b * {k} + {term})") };
+        let x = operands[number].element(&format!("in{number}"), ["b", row, &term], d.dtype, acc);
+        format!("x = {x};")
     };
     let tiles = Tiles {
-        b: d.b,
+        b: parts * d.b,
         m: d.m,
         n: d.n,
-        k: d.k,
+        k,
         acc,
         epilogue,
-        lhs: &|row, term| of("in0", d.lhs, row, term),
-        rhs: &|row, term| of("in1", [d.rhs[0], d.rhs[2], d.rhs[1]], row, term),
-        terms_first: [d.lhs[2] == 1, d.rhs[1] == 1],
+        lhs: &|row, term| of(0, row, term),
+        rhs: &|row, term| of(1, row, term),
+        terms_first: [operands[0].is_dense_along(2), operands[1].is_dense_along(2)],
     };
     tiles.run(task, product.operands.map(Reg::In), outs, limits)
 }

@@ -7,6 +7,7 @@
 //! ```
 //! INVARIANT: a step that joins reads nothing that a step between it and the program writes, and writes nothing that such a step names; so it may
 //! run before those.
+use super::moves::{self, Move};
 use super::updates::Updates;
 use super::{Compiling, names};
 use crate::routines::{self, Product};
@@ -50,8 +51,17 @@ pub struct RowProgram {
     pub rows: RowKernel,
     pub ins: Vec<SlotId>,
     pub outs: Vec<SlotId>,
-    /// What its one reduction is, where it has its own way to take that, and which of `ins` are its operands.
-    pub routine: Option<(Arc<Routine>, [usize; 2])>,
+    /// What its one reduction is, where that has its own way to be taken.
+    pub routine: Option<ByRoutine>,
+}
+
+/// A reduction that is a routine.
+pub struct ByRoutine {
+    routine: Arc<Routine>,
+    /// That alone.
+    kernel: Kernel,
+    /// Which of the program's inputs its operands are.
+    operands: [usize; 2],
 }
 
 impl RowProgram {
@@ -59,18 +69,18 @@ impl RowProgram {
     /// `Unsupported` for what only its steps, one by one, can do.
     pub fn lower(&self, limits: Limits) -> Res<Lowered> {
         match &self.routine {
-            Some((routine, operands)) => {
-                Product { routine, kernel: &self.rows.kernel, operands: *operands }.lower(limits)
+            Some(ByRoutine { routine, kernel: alone, operands }) => {
+                Product { routine, alone, kernel: &self.rows.kernel, operands: *operands }.lower(limits)
             }
             None => self.rows.lower(limits),
         }
     }
     /// Whether its reductions are those of a kernel.
     pub fn is_small(&self, limits: Limits) -> bool {
-        self.routine.as_ref().is_none_or(|(r, _)| routines::is_small(r, limits))
+        self.routine.as_ref().is_none_or(|r| routines::is_small(&r.routine, limits))
     }
     pub fn name(&self) -> &'static str {
-        self.routine.as_ref().map_or("rows", |(r, _)| r.name())
+        self.routine.as_ref().map_or("rows", |r| r.routine.name())
     }
 }
 
@@ -84,28 +94,31 @@ pub fn uses(plan: &Plan) -> Vec<usize> {
 
 struct Member<'a> {
     kernel: Cow<'a, Kernel>,
-    ins: &'a [SlotId],
+    ins: Cow<'a, [SlotId]>,
     outs: &'a [SlotId],
     routine: Option<&'a Arc<Routine>>,
+    /// The steps of the block that it reads through.
+    moves: Vec<usize>,
 }
 impl<'a> Member<'a> {
     fn of(step: &'a Step) -> Option<Member<'a>> {
         match step {
             Step::Kernel { kernel, ins, outs } if !is_for_host(step) && kernel.domain().size() > 0 => {
-                Some(Member { kernel: Cow::Borrowed(kernel), ins, outs, routine: None })
+                let (kernel, ins) = (Cow::Borrowed(&**kernel), Cow::Borrowed(&ins[..]));
+                Some(Member { kernel, ins, outs, routine: None, moves: vec![] })
             }
             _ => None,
         }
     }
     /// The same of a step that others join, which may be a routine.
-    fn first(step: &'a Step) -> Option<Member<'a>> {
-        match step {
-            Step::Routine { routine, ins, outs } if !is_for_host(step) => {
-                let kernel = routines::as_kernel(routine).filter(|k| k.domain().size() > 0)?;
-                Some(Member { kernel: Cow::Owned(kernel), ins, outs, routine: Some(routine) })
-            }
-            _ => Member::of(step),
-        }
+    fn first(step: &'a Step, moves: &HashMap<SlotId, Move>) -> Option<Member<'a>> {
+        let Step::Routine { routine, outs, .. } = step else { return Member::of(step) };
+        let it = moves::product(step, moves)?;
+        let (kernel, ins) = (Cow::Owned(it.kernel), Cow::Owned(it.ins));
+        let mut through: Vec<usize> = it.through.iter().flat_map(|s| moves[s].steps.clone()).collect();
+        through.sort_unstable();
+        through.dedup();
+        Some(Member { kernel, ins, outs, routine: Some(routine), moves: through })
     }
     /// For so many rows and elements of each: what its outputs are for, and how many elements an index of its domain is.
     fn role(&self, shape: [usize; 2]) -> Option<(Each, usize)> {
@@ -131,9 +144,10 @@ impl<'a> Member<'a> {
 impl Compiling<'_> {
     /// The steps of a block as programs over rows, and others.
     pub fn units<'a>(&self, steps: &'a [Step]) -> Vec<Unit<'a>> {
-        let limits = Limits::of(&self.device.limits);
         let mut updates = self.updates(steps);
         let mut taken = vec![false; steps.len()];
+        let moves = self.moves(steps);
+        moves.values().flat_map(|m| &m.steps).for_each(|i| taken[*i] = true);
         let mut read = HashMap::new();
         for (chain, members) in updates.values() {
             members.iter().for_each(|i| taken[*i] = true);
@@ -149,7 +163,7 @@ impl Compiling<'_> {
             if taken[first] {
                 continue;
             }
-            match self.program(steps, first, &taken, limits) {
+            match self.program(steps, first, &taken, &moves) {
                 Some((program, members)) => {
                     members.iter().for_each(|i| taken[*i] = true);
                     units.push(Unit::Rows(Box::new(program), members.iter().map(|i| &steps[*i]).collect()));
@@ -166,17 +180,18 @@ impl Compiling<'_> {
         steps: &[Step],
         first: usize,
         taken: &[bool],
-        limits: Limits,
+        moves: &HashMap<SlotId, Move>,
     ) -> Option<(RowProgram, Vec<usize>)> {
-        let start = Member::first(&steps[first])?;
+        let limits = Limits::of(&self.device.limits);
+        let start = Member::first(&steps[first], moves)?;
         let window = first..steps.len().min(first + WINDOW);
         let shape = match start.routine {
             Some(_) => [start.kernel.grid.size(), start.kernel.rdims.size()],
             None => window.clone().filter(|i| !taken[*i]).find_map(|i| shape_of(&Member::of(&steps[i])?, limits))?,
         };
         start.role(shape)?;
-        let (mut members, mut all) = (vec![first], vec![start]);
-        let mut found = None;
+        let (mut members, mut all) = ([&start.moves[..], &[first]].concat(), vec![start]);
+        let mut found = if members.len() > 1 { self.merged(&all, shape) } else { None };
         // slots that steps in between name, and those that they write
         let (mut named, mut written): (Vec<SlotId>, Vec<SlotId>) = (vec![], vec![]);
         for i in window.skip(1).filter(|i| !taken[*i]) {
@@ -214,7 +229,7 @@ impl Compiling<'_> {
             merge.add(m, shape)?;
         }
         let Merge { fine, mut kernel, ins, made, .. } = merge;
-        let reads = |s: SlotId| all.iter().flat_map(|m| m.ins).filter(|i| **i == s).count();
+        let reads = |s: SlotId| all.iter().flat_map(|m| m.ins.iter()).filter(|i| **i == s).count();
         let is_seen = |s: SlotId| self.uses[s as usize] != 1 + reads(s);
         let seen = |each: Each| made.iter().filter(move |(_, _, e)| *e == each).filter(|(s, ..)| is_seen(*s));
         let (mut outs, mut outputs) = (vec![], vec![]);
@@ -230,7 +245,10 @@ impl Compiling<'_> {
         let live = crate::wgsl::with_outputs(&kernel, &kernel.outputs);
         let operand = |k: usize| ins.iter().position(|s| *s == all[0].ins[k]);
         let routine = match all[0].routine {
-            Some(r) => Some((r.clone(), [operand(0)?, operand(1)?])),
+            Some(r) => {
+                let (routine, kernel) = (r.clone(), all[0].kernel.clone().into_owned());
+                Some(ByRoutine { routine, kernel, operands: [operand(0)?, operand(1)?] })
+            }
             None => None,
         };
         Some(RowProgram { rows: RowKernel { kernel: live, outputs }, ins, outs, routine })

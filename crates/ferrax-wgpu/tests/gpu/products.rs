@@ -3,7 +3,7 @@ use crate::examples::{Build, load};
 use crate::rows::at_once;
 use crate::run::{Noise, compare, own_gpu, routine_plan};
 use ferrax_kernel::kernel::{Affine, Guard, Kernel, Node};
-use ferrax_kernel::plan::{Plan, SlotId, Step};
+use ferrax_kernel::plan::{Place, Plan, SlotId, Step};
 use ferrax_kernel::routine::{Conv, Dot};
 use ferrax_kernel::{Bin, DType, Dims, ReduceKind, Routine, Un};
 use ferrax_wgpu::GpuBackend;
@@ -257,6 +257,127 @@ fn readers_of_other_positions_have_passes_of_their_own() {
     ];
     for (readers, expected) in cases {
         let plan = with_readers(readers);
+        let ins = inputs(&mut noise, &plan);
+        compare(&gpu, &format!("{:?}", plan.steps), plan.clone(), &ins, 0.0, 0.0);
+        assert_eq!(passes(&gpu, &plan, &ins), expected, "{:?}", plan.steps);
+    }
+}
+
+/// The strides of an array whose axes lie in random order in memory.
+fn permuted(noise: &mut Noise, sizes: &[usize]) -> Vec<i64> {
+    let mut order: Vec<usize> = (0..sizes.len()).collect();
+    (1..sizes.len()).for_each(|i| order.swap(i, noise.below(i + 1)));
+    let (mut behind, mut at) = (1, vec![0; sizes.len()]);
+    for k in order {
+        at[k] = behind;
+        behind *= sizes[k] as i64;
+    }
+    at
+}
+/// A step that makes an array of these axes from another, where they are divided, in another order and perhaps reversed or alike for all of one.
+fn moved(noise: &mut Noise, b: &mut Build, axes: &[usize], d: DType) -> (Step, SlotId) {
+    let grid: Vec<usize> =
+        axes.iter().flat_map(|n| if n % 2 == 0 && noise.below(2) == 0 { vec![n / 2, 2] } else { vec![*n] }).collect();
+    let mut at = Affine::new(0, permuted(noise, &grid));
+    let (k, len) = (noise.below(grid.len()), grid.iter().product());
+    match noise.below(4) {
+        0 => {
+            at.offset = at.strides[k] * (grid[k] as i64 - 1);
+            at.strides[k] = -at.strides[k];
+        }
+        1 => at.strides[k] = 0,
+        _ => (),
+    }
+    let from = [DType::F32, DType::F16, DType::I32, d][noise.below(4)];
+    let mut access = load(from, 0, &[]);
+    if let Node::Load(a) = &mut access.1 {
+        a.at = at;
+    }
+    let nodes = if from == d { vec![access] } else { vec![access, (d, Node::Convert(0))] };
+    let outputs = vec![nodes.len() as u32 - 1];
+    let kernel = Kernel { grid: Dims::new(&grid), rdims: Dims::default(), inputs: vec![(from, len)], nodes, outputs };
+    let (source, out) = (b.input(from, len), b.temp(d, len));
+    (Step::Kernel { kernel: Arc::new(kernel), ins: vec![source], outs: vec![out] }, out)
+}
+
+#[test]
+fn operands_are_read_where_they_come_from() {
+    let Some(gpu) = own_gpu(None) else { return };
+    let mut noise = Noise(54);
+    let sizes = [2, 16, 17, 24, 64, 66, 130];
+    for turn in 0..40 {
+        let (b, m, n) = ([1, 2, 4][noise.below(3)], sizes[noise.below(7)], sizes[noise.below(7)]);
+        let k = if b == 1 && m * n < 5000 { [8, 33, 512, 1024] } else { [6, 8, 16, 32] }[noise.below(4)];
+        let (mi, ni, ki) = (m as i64, n as i64, k as i64);
+        let by = [noise.below(2) == 0, noise.below(2) == 0];
+        let lhs = if by[0] { [mi * ki, ki, 1] } else { [mi * ki, 1, mi] };
+        let rhs = if by[1] { [ni * ki, ni, 1] } else { [ni * ki, 1, ki] };
+        let (dtype, out) = [(DType::F32, DType::F32), (DType::BF16, DType::F32), (DType::I32, DType::I32)][turn % 3];
+        let r = Routine::Dot(Dot { b, m, n, k, lhs, rhs, dtype, out });
+        let mut it = Build::default();
+        let axes = [if by[0] { [b, m, k] } else { [b, k, m] }, if by[1] { [b, k, n] } else { [b, n, k] }];
+        let (mut steps, mut ins) = (vec![], vec![]);
+        for (i, axes) in axes.iter().enumerate() {
+            // one of them, or both
+            if turn % 4 == i {
+                ins.push(it.input(dtype, axes.iter().product()));
+            } else {
+                let (step, slot) = moved(&mut noise, &mut it, axes, dtype);
+                steps.push(step);
+                ins.push(slot);
+            }
+        }
+        let product = it.output(out, b * m * n);
+        steps.push(Step::Routine { routine: Arc::new(r.clone()), ins, outs: vec![product] });
+        it.0.steps = steps;
+        let ins = inputs(&mut noise, &it.0);
+        let what = format!("{:?}", it.0.steps);
+        compare(&gpu, &what, it.0.clone(), &ins, 0.0, 0.0);
+        let operands: Vec<Vec<u8>> = r.operands().iter().map(|(d, len)| noise.values(*d, *len)).collect();
+        assert_eq!(passes(&gpu, &it.0, &ins), passes(&gpu, &routine_plan(&r), &operands), "{what}");
+    }
+}
+
+/// `t` is x transposed, `p = t @ y`; `between` has steps of x and t in between.
+fn of_transposed(between: impl Fn(&mut Build, SlotId, SlotId) -> Vec<Step>) -> Plan {
+    let (m, n, k, d) = (64, 48, 32, DType::F32);
+    let mut b = Build::default();
+    let (from, y, start) = (b.input(d, k * m), b.input(d, k * n), b.input(DType::I32, 1));
+    let (x, t, p) = (b.temp(d, k * m), b.temp(d, k * m), b.output(d, m * n));
+    let one = |nodes: Vec<(DType, Node)>, grid: &[usize]| {
+        let outputs = vec![nodes.len() as u32 - 1];
+        Arc::new(Kernel { grid: Dims::new(grid), rdims: Dims::default(), inputs: vec![(d, k * m)], nodes, outputs })
+    };
+    let negated = one(vec![load(d, 0, &[1]), (d, Node::Un(Un::Neg, 0))], &[k * m]);
+    let transposed = one(vec![load(d, 0, &[1, m as i64])], &[m, k]);
+    let r = Dot { b: 1, m, n, k, lhs: [0, k as i64, 1], rhs: [0, n as i64, 1], dtype: d, out: d };
+    let mut steps = vec![
+        Step::Kernel { kernel: negated, ins: vec![from], outs: vec![x] },
+        Step::Kernel { kernel: transposed, ins: vec![x], outs: vec![t] },
+    ];
+    steps.extend(between(&mut b, x, t));
+    steps.push(Step::Routine { routine: Arc::new(Routine::Dot(r)), ins: vec![t, y], outs: vec![p] });
+    assert_eq!(start, 2);
+    b.0.steps = steps;
+    b.0
+}
+
+#[test]
+fn what_others_read_or_update_is_moved() {
+    let Some(gpu) = own_gpu(None) else { return };
+    let mut noise = Noise(55);
+    let nothing = |_: &mut Build, _: SlotId, _: SlotId| vec![];
+    let read = |b: &mut Build, _: SlotId, t: SlotId| vec![negated(b, t, &[64, 32], &[32, 1])];
+    // x is updated in place before the product reads t
+    let updated = |b: &mut Build, x: SlotId, _: SlotId| {
+        let (operand, update) = (Dims::new(&[64 * 32]), Dims::new(&[7]));
+        let (dtype, index_dtype) = (DType::F32, DType::I32);
+        let r = Routine::DynamicUpdateSlice { operand, update, dtype, index_dtype };
+        let (seven, u) = (b.input(dtype, 7), b.slot(dtype, 64 * 32, Place::Same(x)));
+        let step = Step::Routine { routine: Arc::new(r), ins: vec![x, seven, 2], outs: vec![u] };
+        vec![step, negated(b, u, &[64 * 32], &[1])]
+    };
+    for (plan, expected) in [(of_transposed(nothing), 2), (of_transposed(read), 4), (of_transposed(updated), 5)] {
         let ins = inputs(&mut noise, &plan);
         compare(&gpu, &format!("{:?}", plan.steps), plan.clone(), &ins, 0.0, 0.0);
         assert_eq!(passes(&gpu, &plan, &ins), expected, "{:?}", plan.steps);
