@@ -1,4 +1,4 @@
-"""scico: operators, functionals, proximal maps, solvers, under x64. It asks for an older Flax than the other libraries: `pip install --no-deps scico==0.0.7`."""
+"""scico: operators, functionals, proximal maps, solvers, under x64. It asks for an older Flax than the other libraries do: alone.txt."""
 
 import jax
 import jax.numpy as jnp
