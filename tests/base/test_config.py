@@ -433,6 +433,42 @@ def test_traces_depend_on_the_flags_they_read(jax, jnp):
     assert f._cache_size() == 2
 
 
+MATRIX = (((1,), (0,)), ((), ()))
+# Products of a square matrix, with the keyword that they pass on.
+PRODUCTS = {
+    "dot": lambda jax, x, **k: jax.lax.dot(x, x, **k),
+    "dot_general": lambda jax, x, **k: jax.lax.dot_general(x, x, MATRIX, **k),
+    "batch_matmul": lambda jax, x, **k: jax.lax.batch_matmul(x[None], x[None], **k),
+    "ragged_dot": lambda jax, x, **k: jax.lax.ragged_dot(x, x[None], jax.numpy.array([4]), **k),
+    "matmul": lambda jax, x, **k: jax.numpy.matmul(x, x, **k),
+    "einsum": lambda jax, x, **k: jax.numpy.einsum("ij,jk,kl->il", x, x, x, **k),
+    "vecdot": lambda jax, x, **k: jax.numpy.vecdot(x, x, **k),
+    "conv": lambda jax, x, **k: jax.lax.conv(x[None, None], x[None, None], (1, 1), "SAME", **k),
+    "conv_general_dilated": lambda jax, x, **k: jax.lax.conv_general_dilated(x[None, None], x[None, None], (1, 1), "SAME", **k),
+    "conv_with_general_padding": lambda jax, x, **k: jax.lax.conv_with_general_padding(x[None, None], x[None, None], (1, 1), "SAME", None, None, **k),
+    "conv_transpose": lambda jax, x, **k: jax.lax.conv_transpose(x[None], x[None], (1,), "SAME", **k),
+    "conv_general_dilated_local": lambda jax, x, **k: jax.lax.conv_general_dilated_local(x[None], jax.numpy.ones((1, 8, 3)), (1,), "VALID", (2,), **k),
+    "convolve": lambda jax, x, **k: jax.numpy.convolve(x[0], x[1], **k),
+    "convolve2d": lambda jax, x, **k: jax.scipy.signal.convolve2d(x, x, **k),
+}
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+@pytest.mark.parametrize("precision", [None, "highest", "high", "bfloat16", "F32_F32_F32"])
+def test_the_configured_precision_is_that_of_all_products(jax, name, precision):
+    product, x = PRODUCTS[name], jax.numpy.ones((4, 4))
+    program = lambda **k: str(jax.make_jaxpr(lambda x: product(jax, x, **k))(x)).replace(" ", "")
+    with jax.default_matmul_precision(precision):
+        if precision == "F32_F32_F32" and "local" in name:
+            with pytest.raises(ValueError, match="Unsupported precision"):
+                program()
+            return
+        configured, exact = program(), program(precision="highest")
+    assert configured == program(precision=precision)
+    assert exact == program(precision="highest")
+    assert (configured == exact) == (precision == "highest")
+
+
 def test_no_tracing(jax):
     f = jax.jit(lambda x: x + 1)
     f(1.0)

@@ -65,14 +65,12 @@ LIBRARIES = [
     ("einops", "rearranged axes", "einops", "einops"),
     ("SciPy, scikit-learn, array-api-compat", "functions of arrays of any library", "scikit-learn array-api-compat", "array_api"),
 ]
-# Installed by itself, as it asks for an older Flax.
-ALONE = {"scico": "0.0.7"}
 
 
 def versions():
     """The pinned version of each distribution."""
-    lines = [line for name in ("requirements.txt", "optional.txt") for line in (HERE / name).read_text().splitlines() if "==" in line]
-    return dict(line.split("==") for line in lines) | ALONE
+    lists = ("requirements.txt", "optional.txt", "alone.txt")
+    return dict(line.split("==") for name in lists for line in (HERE / name).read_text().splitlines() if "==" in line)
 
 
 def table():

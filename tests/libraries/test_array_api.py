@@ -83,7 +83,8 @@ def of_scipy(t):
     t("derivative", lambda: scipy.differentiate.derivative(jnp.sin, v).df)
     t("root", lambda: scipy.optimize.elementwise.find_root(lambda a: a**2 - 2, (jnp.zeros(2), jnp.full(2, 3.0))).x, **WRITES)
     t("minimum", lambda: scipy.optimize.elementwise.find_minimum(lambda a: (a - 1) ** 2, (jnp.array(-1.0), jnp.array(0.5), jnp.array(3.0))).success, **WRITES)
-    t("cubature", lambda: scipy.integrate.cubature(lambda p: jnp.exp(-(p**2).sum(-1)), jnp.zeros(2), jnp.ones(2)).estimate)
+    # The relative error that SciPy asks for by itself, 1e-8, is never reached in single precision.
+    t("cubature", lambda: scipy.integrate.cubature(lambda p: jnp.exp(-(p**2).sum(-1)), jnp.zeros(2), jnp.ones(2), rtol=1e-5).estimate)
     t("trapezoid", lambda: (scipy.integrate.trapezoid(v), scipy.integrate.simpson(v), scipy.integrate.cumulative_trapezoid(v)))
     t("rotation", lambda: Rotation.from_rotvec(jnp.array([0.1, 0.2, 0.3])).apply(jnp.eye(3)))
     t(

@@ -40,12 +40,6 @@ def programs(t):
         "ForwardMode",
         lambda: jax.jvp(lambda a: dfx.diffeqsolve(term, dfx.Tsit5(), 0, 1, 0.1, jnp.array([1.0, 2.0]), a, adjoint=dfx.ForwardMode()).ys, (1.5,), (1.0,)),
     )
-    t(
-        "revheun adj",
-        lambda: jax.grad(lambda a: dfx.diffeqsolve(term, dfx.ReversibleHeun(), 0, 1, 0.1, jnp.array([1.0, 2.0]), a, adjoint=dfx.ReversibleAdjoint()).ys.sum())(
-            1.5
-        ),
-    ) if hasattr(dfx, "ReversibleAdjoint") else None
     t("saveat", lambda: dfx.diffeqsolve(term, dfx.Tsit5(), 0, 1, 0.1, jnp.array([1.0, 2.0]), 1.5, saveat=dfx.SaveAt(ts=jnp.linspace(0, 1, 4))).ys)
     t("dense", lambda: dfx.diffeqsolve(term, dfx.Tsit5(), 0, 1, 0.1, jnp.array([1.0, 2.0]), 1.5, saveat=dfx.SaveAt(dense=True)).evaluate(0.33))
     t("steps", lambda: dfx.diffeqsolve(term, dfx.Tsit5(), 0, 1, 0.25, jnp.array([1.0, 2.0]), 1.5, saveat=dfx.SaveAt(steps=True), max_steps=8).ts)

@@ -32,8 +32,8 @@ def programs(t):
     }
     for name, f in energies.items():
         t(name, lambda f=f: f(R))
-        t(name + " force", lambda f=f: quantity.force(f)(R) / 1e3 if name == "lennard jones" else quantity.force(f)(R))
-        t(name + " hessian", lambda f=f: jax.jit(jax.hessian(f))(R[:4])[0, 0] if name != "species" else 0)
+        t(name + " force", lambda f=f: quantity.force(f)(R))
+        t(name + " hessian", lambda f=f: jax.jit(jax.hessian(f))(R)[0, 0])
     soft = energies["soft sphere"]
     t("pressure", lambda: quantity.pressure(soft, R, BOX))
     t("kinetic", lambda: quantity.temperature(velocity=R, mass=1.0))

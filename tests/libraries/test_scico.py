@@ -1,4 +1,4 @@
-"""scico: operators, functionals, proximal maps, solvers, under x64. It asks for an older Flax than the other libraries: `pip install --no-deps scico==0.0.7`."""
+"""scico: operators, functionals, proximal maps, solvers, under x64. It asks for an older Flax than the other libraries do: alone.txt."""
 
 import jax
 import jax.numpy as jnp
@@ -21,8 +21,8 @@ def programs(t):
     ops = {
         "matrix": (M, v),
         "diagonal": (linop.Diagonal(v), v),
-        "convolve": (linop.Convolve(snp.ones((2, 2)) / 4, (6, 6)), x),
-        "circular": (linop.CircularConvolve(snp.ones((2, 2)) / 4, (6, 6)), x),
+        "convolve": (linop.Convolve(snp.ones((2, 2), dtype=jnp.float32) / 4, (6, 6)), x),
+        "circular": (linop.CircularConvolve(snp.ones((2, 2), dtype=jnp.float32) / 4, (6, 6)), x),
         "difference": (linop.FiniteDifference((6, 6), circular=True), x),
         "sum": (linop.Sum((6, 6), axis=0), x),
         "dft": (linop.DFT((6, 6)), x.astype(snp.complex64)),

@@ -9,7 +9,6 @@ import jax.numpy as jnp
 import jax_cosmo as jc
 import jaxlie
 import netket as nk
-import numpy as np
 import pytest
 from outcomes import Programs
 
@@ -75,10 +74,10 @@ def quantum(t):
         state = nk.vqs.MCState(nk.sampler.MetropolisLocal(hilbert, n_chains=4), nk.models.RBM(alpha=1), n_samples=32, seed=0, sampler_seed=0)
         driver = nk.driver.VMC(H, nk.optimizer.Sgd(0.05), variational_state=state, preconditioner=nk.optimizer.SR(diag_shift=0.1))
         driver.run(3, show_progress=False, out=nk.logging.RuntimeLog())
-        return state.samples.shape, np.isfinite(state.expect(H).mean)
+        return state.samples, state.expect(H).mean
 
     t("vmc", vmc)
-    t("exact sampler", lambda: nk.vqs.MCState(nk.sampler.ExactSampler(hilbert), nk.models.RBM(alpha=1), n_samples=16, seed=0, sampler_seed=0).samples.shape)
+    t("exact sampler", lambda: nk.vqs.MCState(nk.sampler.ExactSampler(hilbert), nk.models.RBM(alpha=1), n_samples=16, seed=0, sampler_seed=0).samples)
 
 
 def programs(t):

@@ -69,23 +69,28 @@ pub fn oracle() -> Res<Venv> {
 }
 
 /// `.venv-libraries`: the libraries of tests/libraries/requirements.txt, at the versions named there or at the newest. JAX's place is taken
-/// first, so that they bring no other. With `FERRAX_TEST_OPTIONAL` also those of optional.txt, which are large. The extension has to be built.
+/// first, so that they bring no other. With `FERRAX_TEST_OPTIONAL` also those of optional.txt, which are large. Those of alone.txt ask for older
+/// versions of the others than there are and are installed without what they ask for. The extension has to be built.
 pub fn libraries(newest: bool) -> Res<Venv> {
     let venv = open(".venv-libraries", &["test"])?;
     venv.run(&["-m", "ferrax", "adopt"]).go()?;
-    let mut pinned = String::new();
-    for list in ["requirements.txt", "optional.txt"] {
-        if list == "requirements.txt" || std::env::var_os("FERRAX_TEST_OPTIONAL").is_some() {
-            pinned += &fs::read_to_string(root().join("tests/libraries").join(list)).map_err(|e| e.to_string())?;
-        }
+    let read = |list| fs::read_to_string(root().join("tests/libraries").join(list)).map_err(|e| e.to_string());
+    let mut pinned = read("requirements.txt")?;
+    if std::env::var_os("FERRAX_TEST_OPTIONAL").is_some() {
+        pinned += &read("optional.txt")?;
     }
-    let wanted: Vec<&str> =
-        pinned.lines().map(|l| if newest { l.split("==").next().unwrap_or(l) } else { l }).collect();
+    let alone = read("alone.txt")?;
+    let names = |lines: &str| -> Vec<String> {
+        lines.lines().map(|l| if newest { l.split("==").next().unwrap_or(l) } else { l }.to_string()).collect()
+    };
+    let (wanted, alone) = (names(&pinned), names(&alone));
     let stamp = venv.0.join("ferrax-libraries.txt");
-    if newest || !fs::read_to_string(&stamp).is_ok_and(|text| text == wanted.join("\n")) {
+    let text = [&wanted[..], &alone[..]].concat().join("\n");
+    if newest || !fs::read_to_string(&stamp).is_ok_and(|old| old == text) {
         let install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input", "--upgrade"];
         venv.run(&install).args(&wanted).go()?;
-        fs::write(stamp, wanted.join("\n")).map_err(|e| e.to_string())?;
+        venv.run(&install).args(&["--no-deps"]).args(&alone).go()?;
+        fs::write(stamp, text).map_err(|e| e.to_string())?;
     }
     Ok(venv)
 }

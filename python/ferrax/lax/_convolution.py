@@ -20,7 +20,7 @@ from .._core import bind
 from .._sharding.parts import sharded
 from ._creation import broadcasted_iota, convert_element_type
 from ._linear_algebra import dot_general
-from ._parameters import ConvDimensionNumbers, canonicalize_precision
+from ._parameters import ConvDimensionNumbers, Precision, canonicalize_precision
 from ._shaping import broadcast, reshape, rev
 from ._windows import _dilate, check_dilations, check_lengths, check_positive, padtype_to_pads
 
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from .._core import Array
     from ..sharding import NamedSharding, PartitionSpec
     from ..typing import ArrayLike, DTypeLike
-    from ._parameters import Precision
 
 
 def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
@@ -494,7 +493,7 @@ def conv_general_dilated_patches(
         rhs_dilation=rhs_dilation,
         dimension_numbers=numbers,
         feature_group_count=channels,
-        precision=precision,
+        precision=None if precision is None else (precision, Precision.DEFAULT),
         preferred_element_type=preferred_element_type,
     )
 
@@ -529,10 +528,10 @@ def conv_general_dilated_local(
     >>> lax.conv_general_dilated_local(jnp.ones((1, 1, 3)), jnp.arange(4.0).reshape(1, 2, 2), (1,), "VALID", (2,))
     Array([[[2., 4.]]], dtype=float32)
     """
-    if isinstance(precision, (tuple, list)):
-        lhs_precision = precision[0]
-    else:
-        lhs_precision = precision
+    given = canonicalize_precision(precision)
+    if not (given is None or isinstance(given, tuple)):
+        raise ValueError(f"Unsupported precision for conv_general_dilated_local: {precision}")
+    lhs_precision = given and given[0]
     patches = conv_general_dilated_patches(lhs, filter_shape, window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers, lhs_precision)
     numbers = conv_dimension_numbers(np.shape(lhs), (1, 1, *filter_shape), dimension_numbers)
     lhs_c, rhs_c = (numbers.out_spec[1],), (numbers.rhs_spec[1],)

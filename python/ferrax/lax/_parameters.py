@@ -13,6 +13,8 @@ import enum
 from collections.abc import Iterator
 from typing import Any, NamedTuple, TypeAlias
 
+from .. import _core
+
 
 class RoundingMethod(enum.IntEnum):
     """How `round` treats values half-way between two integers."""
@@ -266,10 +268,12 @@ class DotAlgorithmPreset(enum.Enum):
 
 def canonicalize_precision(precision):
     """The (lhs, rhs) pair of `Precision`s for a product's `precision` argument, a dot algorithm, or
-    None.
+    None. An argument that is None is the configured default.
 
     Raises ValueError for anything else.
     """
+    if precision is None:
+        precision = _core.config_get("jax_default_matmul_precision")
     if precision is None or isinstance(precision, (DotAlgorithm, DotAlgorithmPreset)):
         return precision
     if isinstance(precision, Precision):

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ... import _core
 from ..._base.dtypes import is_bool
 from ..._core import bind
 from ..._sharding.parts import sharded
@@ -242,8 +241,6 @@ def einsum(
     terms, output, arrays = _parse(subscripts, [converted(a) for a in operands])
     check_arraylike("einsum", *arrays)
     sizes = _sizes(terms, arrays)
-    if precision is None:
-        precision = _core.config_get("jax_default_matmul_precision")
     arrays, dtype, weak = operands_of("einsum", arrays, preferred_element_type)
     live = list(zip(arrays, terms, strict=True))
     for group in _path(terms, output, sizes, optimize):

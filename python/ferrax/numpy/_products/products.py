@@ -46,12 +46,8 @@ def _operands(name, a, b, preferred):
 
 
 def _product(a, b, numbers, precision, dtype, weak):
-    out = dot_general(a, b, numbers, precision=_default_precision(precision), preferred_element_type=dtype)
+    out = dot_general(a, b, numbers, precision=precision, preferred_element_type=dtype)
     return convert(out, dtype, weak=weak)
-
-
-def _default_precision(precision):
-    return _core.config_get("jax_default_matmul_precision") if precision is None else precision
 
 
 def dot(
