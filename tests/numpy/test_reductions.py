@@ -36,6 +36,16 @@ def test_integer(jnp, name, data):
         same(got, getattr(np, name)(x, axis=axes).astype(got.dtype))
 
 
+@given(data=st.data())
+def test_means_in_an_integer_dtype_are_truncated(jnp, data):
+    dtype, into = (data.draw(st.sampled_from(INTS)) for _ in range(2))
+    x, axes = data.draw(with_axes(arrays(dtype, shapes(min_side=1, max_side=3), st.integers(0, 3))))
+    got = jnp.mean(x, axis=axes, dtype=into)
+    n = x.size // max(1, got.size)
+    assert got.dtype == into
+    same(got, (x.sum(axis=axes, dtype=into) // np.array(n, into)).astype(into))
+
+
 @pytest.mark.parametrize("name", ["any", "all", "argmax", "argmin", "count_nonzero"])
 @given(data=st.data())
 def test_places_and_truth(jnp, name, data):

@@ -62,6 +62,19 @@ def test_gmres_reports_stagnation():
     assert ssl.gmres(np.zeros((3, 3)), np.ones(3))[1] > 0
 
 
+@pytest.mark.parametrize("restart", [1, 2, 3])
+@pytest.mark.parametrize("n", [2, 3, 4, 6])
+def test_rounds_by_default_suffice_for_short_restarts(n, restart):
+    r = np.random.default_rng(n)
+    a = 4 * np.eye(n) + r.standard_normal((n, n)) / n
+    b = r.standard_normal(n)
+    x, info = ssl.gmres(a, b, restart=restart, tol=1e-4)
+    assert info == 0
+    assert np.linalg.norm(a @ x - b) <= 1.1e-4 * np.linalg.norm(b)
+    x, info = ssl.gmres(np.array([[4.0, 1, 2], [1, 3, 0], [2, 0, 5]]), np.array([3.0, -1, 2]), restart=restart)
+    assert info == 0
+
+
 def test_bicgstab_reports_a_breakdown():
     # The shadow residual is orthogonal to what the matrix makes of the residual.
     a = np.array([[0.0, 1.0], [-1.0, 0.0]])

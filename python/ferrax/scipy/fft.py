@@ -19,7 +19,7 @@ import numpy as np
 
 from .. import lax
 from .._base.dtypes import is_complex, to_inexact
-from .._base.shapes import canonicalize_axis
+from .._base.shapes import canonicalize_axes, canonicalize_axis
 from .._core import Array, bind
 from ..numpy._support.arguments import as_array, jitted
 from ..numpy.fft._transforms import _fitted
@@ -100,12 +100,10 @@ def _along(f, x, n, axis, norm):
 
 def _over(f, x, s, axes, norm):
     if s is not None:
-        s = tuple([operator.index(n) for n in s])
+        s = tuple([operator.index(n) for n in ((s,) if hasattr(s, "__index__") else s)])
     if axes is None:
         axes = range(-len(s), 0) if s is not None else range(x.ndim)
-    axes = [canonicalize_axis(k, x.ndim) for k in axes]
-    if len(set(axes)) != len(axes):
-        raise ValueError(f"repeated axis: {tuple(axes)}")
+    axes = canonicalize_axes(axes, x.ndim)
     if s is not None and len(s) != len(axes):
         raise ValueError("Shape and axes have different lengths.")
     for k, axis in enumerate(axes):
@@ -159,14 +157,14 @@ def idct(x: Array, type: int = 2, n: int | None = None, axis: int = -1, norm: st
     return _along(_uncosines, as_array("idct", x), n, axis, norm)
 
 
-def dctn(x: Array, type: int = 2, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None) -> Array:
+def dctn(x: Array, type: int = 2, s: int | Sequence[int] | None = None, axes: int | Sequence[int] | None = None, norm: str | None = None) -> Array:
     """`dct` along several axes: all of them, or the last `len(s)`.
 
     Args:
         x: array.
         type: 2; no other is supported.
         s: the lengths along the axes; x is padded with zeros, or cut.
-        axes: sequence of ints; None: all, or the last `len(s)`.
+        axes: int or sequence of ints; None: all, or the last `len(s)`.
         norm: as for `dct`.
 
     Returns:
@@ -184,7 +182,7 @@ def dctn(x: Array, type: int = 2, s: Sequence[int] | None = None, axes: Sequence
     return _over(_cosines, as_array("dctn", x), s, axes, norm)
 
 
-def idctn(x: Array, type: int = 2, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None) -> Array:
+def idctn(x: Array, type: int = 2, s: int | Sequence[int] | None = None, axes: int | Sequence[int] | None = None, norm: str | None = None) -> Array:
     """The inverse of `dctn`.
 
     Args:

@@ -91,9 +91,9 @@ def mean(
         n = constant(_count(a, axis), computation)
     else:
         n = _masked_count(where, a, axis, computation, keepdims)
-    total = (
-        sum(a, axis=axis, dtype=computation, keepdims=keepdims, where=where) if a.dtype != computation else sum(a, axis=axis, keepdims=keepdims, where=where)
-    )
+    # a sum without a dtype is weakly typed as `a` is, and integers are widened in it
+    given = None if a.dtype == computation and is_inexact(computation) else computation
+    total = sum(a, axis=axis, dtype=given, keepdims=keepdims, where=where)
     out = bind("div", *_core.promote_shapes(total, n)) if where is not None else bind("div", total, n)
     return convert(out, result, weak=out.weak_type and out.dtype == result)
 

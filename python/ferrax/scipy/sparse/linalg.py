@@ -250,7 +250,7 @@ def gmres(
     Args:
       A, b, x0, tol, atol, M: as `cg` has them.
       restart: steps a round.
-      maxiter: rounds at most; by default one for each element.
+      maxiter: rounds at most; by default ten for each element.
       solve_method: "batched" or "incremental"; one way serves both.
 
     Returns:
@@ -269,8 +269,6 @@ def gmres(
     if solve_method not in ("incremental", "batched"):
         raise ValueError(f"invalid solve_method {solve_method}, must be either 'incremental' or 'batched'")
     solver = functools.partial(_gmres, restart=int(restart))
-    if maxiter is None:
-        maxiter = sum(np.size(x) for x in tree_leaves(b))
     x, info = _solve(solver, A, b, x0, tol, atol, maxiter, M, False)
     failed = tree_reduce(lambda p, v: p | jnp.isnan(v).any(), x, jnp.asarray(False))
     return x, jnp.where(failed, -1, info)
