@@ -6,8 +6,9 @@ mod scope;
 
 pub use scope::{
     AxisKind, Line, Lines, Named, NamedAxis, Saved, Scopes, ToLit, Transforming, at_root, axes, axis_named, axis_size,
-    bind, current, enter, eval_root, install_lines, install_root, install_to_lit, is_manual, line, moved, name_axes,
-    named, names, no_axes, open_scopes, place, replace_current, restore_current, to_lit, transforming, with_axis,
+    bind, current, cuts_lanes, enter, eval_root, install_lines, install_root, install_to_lit, is_manual, line, moved,
+    name_axes, named, names, no_axes, open_scopes, place, replace_current, restore_current, to_lit, transforming,
+    with_axis, with_cut_lanes,
 };
 
 use crate::aval::{Aval, Lit};

@@ -184,7 +184,8 @@ pub fn map_axis(
     }
     let outs = {
         let ins: Vec<Value> = x.iter().zip(in_dims).map(|(v, d)| t.lanes(v.clone(), *d)).collect();
-        ferrax_ir::cx::with_axis(name.as_ref(), n, kind, || t.run(|| f(&ins)))?
+        let run = || ferrax_ir::cx::with_axis(name.as_ref(), n, kind, || t.run(|| f(&ins)));
+        ferrax_ir::cx::with_cut_lanes(spmd, run)?
     };
     let out = |(i, v): (usize, &Value)| {
         v.check_alive()?;

@@ -86,6 +86,8 @@ pub enum AxisKind {
     Devices,
     /// The parts of a `shard_map` that checks types: they say which values vary over the axis.
     Manual,
+    /// No positions: a mesh axis that cuts the lanes of a `vmap` around, of which no collective is.
+    CutsLanes,
 }
 impl AxisKind {
     pub fn is_manual(self) -> bool {
@@ -124,6 +126,15 @@ pub fn with_axis<T>(name: Option<&Name>, n: usize, kind: AxisKind, f: impl FnOnc
     let _named = name_axes(name.map(|name| NamedAxis { name: name.clone(), size: n, kind }));
     f()
 }
+/// Runs `f`, whose values are lanes that mesh axes of these names cut.
+pub fn with_cut_lanes<T>(names: &[Name], f: impl FnOnce() -> T) -> T {
+    let _named = name_axes(names.iter().map(|n| NamedAxis { name: n.clone(), size: 0, kind: AxisKind::CutsLanes }));
+    f()
+}
+/// Whether a mesh axis cuts the lanes of a `vmap` around.
+pub fn cuts_lanes(name: &Name) -> bool {
+    AXES.with(|a| a.borrow().iter().any(|a| a.kind == AxisKind::CutsLanes && a.name == *name))
+}
 /// The named axes in scope, outermost first: traces depend on them.
 pub fn axes() -> Vec<NamedAxis> {
     AXES.with(|a| a.borrow().clone())
@@ -137,7 +148,7 @@ pub fn axis_size(name: &str) -> Res<usize> {
 }
 /// The innermost axis of a name.
 pub fn axis_named(name: &str) -> Option<NamedAxis> {
-    AXES.with(|a| a.borrow().iter().rev().find(|a| *a.name == *name).cloned())
+    AXES.with(|a| a.borrow().iter().rev().find(|a| *a.name == *name && a.kind != AxisKind::CutsLanes).cloned())
 }
 /// Whether types say which values vary over the axis of a name.
 pub fn is_manual(name: &str) -> bool {

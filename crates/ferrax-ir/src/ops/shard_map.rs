@@ -16,7 +16,9 @@ use super::reduce::Monoid;
 use super::slice::Slice;
 use crate::aval::{Aval, same_avals};
 use crate::cut::{BodyMesh, MeshType, TypedCut};
-use crate::cx::{Arg, Axis, AxisKind, Body, Cx, Dim, NamedAxis, Residual, Tan, eval_root, int, lit, name_axes};
+use crate::cx::{
+    Arg, Axis, AxisKind, Body, Cx, Dim, NamedAxis, Residual, Tan, cuts_lanes, eval_root, int, lit, name_axes,
+};
 use crate::dtype::Dtype;
 use crate::effects::{Effects, Name};
 use crate::error::{Error, Res, value_err};
@@ -203,11 +205,11 @@ impl ShardMap {
         let known = |n: &Name| self.manual_axes.0.contains(n);
         Ok(if names.iter().all(known) && ax.n.is_multiple_of(self.parts(&names).max(1)) { names } else { vec![] })
     }
-    /// The axes along which each device has a copy, and copies of cotangents are terms.
+    /// The axes along which each device has a copy, and copies of cotangents are terms; not those that cut lanes around.
     fn unmentioned(&self, spec: &NamedSpec) -> Vec<Name> {
         let there = spec.apart();
         let is_said = |n: &Name| there.contains(n) || spec.reduced.0.contains(n);
-        self.manual_axes.0.iter().filter(|n| !is_said(n)).cloned().collect()
+        self.manual_axes.0.iter().filter(|n| !is_said(n) && !cuts_lanes(n)).cloned().collect()
     }
     /// Works on the body where its axes are in scope: rules of the user's in it may name them.
     fn inside<T>(&self, f: impl FnOnce() -> T) -> T {
@@ -335,7 +337,7 @@ impl ShardMap {
     }
     /// The axes along which a value of the body has to be stacked to leave it whole; along those that it is a term of it leaves as one.
     fn apart(&self, a: &Aval) -> Vec<Name> {
-        let varies = |n: &&Name| !self.check_vma || a.vary.has(n);
+        let varies = |n: &&Name| if self.check_vma { a.vary.has(n) } else { !cuts_lanes(n) };
         self.manual_axes.0.iter().filter(varies).cloned().collect()
     }
     /// How such a value lies outside.

@@ -292,7 +292,7 @@ impl Recur for Transforms {
     fn batch(&self, p: &Arc<Program>, ax: Axis, b: &[bool], force: &[bool]) -> Res<Masked> {
         let n = ax.n;
         let what = match ax.kind {
-            AxisKind::Lanes => "batch",
+            AxisKind::Lanes | AxisKind::CutsLanes => "batch",
             AxisKind::Devices => "batch over devices",
             AxisKind::Manual => "batch over parts",
         };
