@@ -33,7 +33,7 @@ def initialize(
     local_device_ids: int | Sequence[int] | None = None,
     cluster_detection_method: str | None = None,
     initialization_timeout: int = 300,
-    heartbeat_timeout_seconds: int = 100,
+    heartbeat_timeout_seconds: int = 10,
     shutdown_timeout_seconds: int = 300,
     coordinator_bind_address: str | None = None,
     slice_index: int | None = None,
@@ -55,9 +55,10 @@ def initialize(
           methods read the variables.
         initialization_timeout: seconds after which it is an error that other processes have not
             appeared: the process ends with a message, as MPI cannot be interrupted.
-        heartbeat_timeout_seconds: seconds. If nothing is received from an awaited process for this
-            long, or if both processes wait for each other for this long, an error is raised. A
-            computing or sleeping process responds. 0: never.
+        heartbeat_timeout_seconds: seconds. If an awaited process does not answer for this long,
+            because its host is lost or it is stopped, an error is raised, and also if processes
+            wait for each other for ten times as long. A process that computes or sleeps answers, by
+            a thread that needs no interpreter. 0: never.
         shutdown_timeout_seconds: seconds. A process that has come to its end waits for the others
           to end; if this takes longer, it ends all of them. 0: never.
         coordinator_bind_address: accepted without effect.
@@ -111,10 +112,10 @@ def _join(launched, num_processes, process_id, local_device_ids, timeouts):
     begun = engine.begin(0, 0, engine.others(), [json.dumps(mine).encode()] * (engine.size - 1))
     found = [json.loads(n) for n in _processes.wait(begun, None if limit is None else max(ends - time.monotonic(), 1))]
     people = [*found[: engine.rank], mine, *found[engine.rank :]]
-    _core.set_processes(engine.rank, [p["cpus"] for p in people], engine, engine.transport)
+    engine.watched(people)
+    _core.set_processes(engine.rank, [p["cpus"] for p in people], engine, engine.transport, engine.watch.core)
     _processes.use(engine)
     if engine.size > 1:
-        engine.watched(people)
         _state["shutdown_timeout"] = ending
         _processes.abort_on_uncaught()
         atexit.register(_farewell, engine, ending, heartbeat)

@@ -36,6 +36,7 @@ OTHERS = {
     "checking_leaks": "check_tracer_leaks itself, whose value True is the default",
     "transfer_guard": "a setting like the others, whose value has to be given there too",
     "checkpoint": "concrete is None where it is not asked for",
+    "distributed.initialize": "a process is taken for lost after 10 seconds without an answer, not 100",
     "experimental.pjit.pjit": "jit itself, which takes options by name",
     "experimental.shard_map.shard_map": "takes auto, as it did in earlier versions",
     "export.Exported": "made by the library",

@@ -199,7 +199,7 @@ told("sharding", lambda: jax.device_put(np.ones(2), jax.sharding.SingleDeviceSha
     assert len(out) == 10 and all("ValueError" in line for line in out), out
 
 
-@pytest.mark.parametrize("launcher", [("SLURM_PROCID", "SLURM_NTASKS"), ("PMI_RANK", "PMI_SIZE"), ("PALS_RANKID", "PALS_NRANKS")])
+@pytest.mark.parametrize("launcher", [("SLURM_PROCID", "SLURM_NTASKS"), ("PMI_RANK", "PMI_SIZE"), ("FLUX_TASK_RANK", "FLUX_JOB_SIZE")])
 @pytest.mark.parametrize("rank", ["0", "1"])
 def test_a_launcher_that_started_more_than_mpi_knows_of_is_refused(launcher, rank):
     pytest.importorskip("mpi4py")

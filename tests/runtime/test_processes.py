@@ -121,10 +121,10 @@ def test_the_settings_of_the_launcher_are_checked():
 
 
 def test_launchers_are_known_by_their_variables():
-    from ferrax._runtime.processes import environment
+    from ferrax._runtime.processes import LAUNCHERS, environment
 
     assert environment({}) is None and environment({"OMPI_COMM_WORLD_RANK": "1"}) is None
-    for rank, size in (("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("PMI_RANK", "PMI_SIZE"), ("SLURM_PROCID", "SLURM_NTASKS")):
+    for rank, size in LAUNCHERS:
         assert environment({rank: "1", size: "4"}) == (1, 4)
 
 

@@ -8,10 +8,11 @@ import sys
 import time
 
 import pytest
-from processes import command, lines, mpirun
+from processes import TRANSPORTS, command, lines, mpirun
 
 pytestmark = pytest.mark.ours
 
+BY = pytest.mark.parametrize("transport", TRANSPORTS)  # statuses go where messages go
 MESH = """
 import os, signal, sys, time
 from ferrax.sharding import NamedSharding, PartitionSpec as P
@@ -36,8 +37,9 @@ def lives(pid):
         return False
 
 
+@BY
 @pytest.mark.parametrize("busy", ["computes", "exchanges", "sleeps"])
-def test_a_process_that_is_killed_ends_the_others_which_name_it(busy):
+def test_a_process_that_is_killed_ends_the_others_which_name_it(busy, transport):
     work = {"computes": "b = step(b)", "exchanges": "m.process_allgather(n)", "sleeps": "time.sleep(0.2)"}[busy]
     begun = time.monotonic()
     done = mpirun(
@@ -53,6 +55,7 @@ for n in range(10_000):
 b.block_until_ready()
 """,
         processes=4,
+        transport=transport,
     )
     pids = [int(x) for x in re.findall(r"pid (\d+)", done.stdout)]
     assert time.monotonic() - begun < 25 and done.returncode != 0
@@ -133,7 +136,8 @@ print("done")
     assert out == ["done", "done"]
 
 
-def test_an_interrupt_in_one_process_reaches_those_that_wait_and_all_continue():
+@BY
+def test_an_interrupt_in_one_process_reaches_those_that_wait_and_all_continue(transport):
     out = lines(
         MESH
         + """
@@ -157,6 +161,7 @@ m.sync_global_devices("after")
 print(i, "goes on", float(m.process_allgather(step(a)).sum()) > 0)
 """,
         processes=3,
+        transport=transport,
     )
     assert [line for line in out if "goes on" in line] == [f"{k} goes on True" for k in range(3)]
     assert out.count("1 interrupted") == 2 and sum("process 1 has given up" in line for line in out) == 2, out
@@ -201,14 +206,17 @@ m.process_allgather(i)
     )
 
 
-def test_a_process_that_computes_long_is_no_error():
+@pytest.mark.parametrize("work", ["time.sleep(7)", "ctypes.PyDLL(None).sleep(4)"])
+def test_a_process_that_computes_long_is_no_error(work):
+    """It answers, also while one of its threads keeps the interpreter to itself."""
     out = lines(
-        """
-import time
+        f"""
+import ctypes, time
 from ferrax._runtime import processes as _processes
-_processes.REPORT_AFTER, _processes.engine().timeout = 0.5, 3.0
+_processes.REPORT_AFTER = 0.5
+_processes.engine().set_bounds(2.0, 3.0)
 if i == 1:
-    time.sleep(7)
+    {work}
 print(m.process_allgather(i).tolist())
 """
     )
@@ -221,7 +229,7 @@ def test_processes_that_wait_for_each_other_in_a_circle_are_named():
         + """
 from ferrax._runtime import processes as _processes
 e = _processes.engine()
-e.timeout = 2.0
+e.set_bounds(None, 2.0)
 told(lambda: e.exchange("circle", [(i + 1) % 3], [b""]))
 """,
         processes=3,
@@ -233,7 +241,8 @@ EACH = pytest.mark.parametrize("devices", [1, 2])
 
 
 @EACH
-def test_the_first_call_that_differs_is_reported_in_both(devices):
+@BY
+def test_the_first_call_that_differs_is_reported_in_both(devices, transport):
     """One process is further than the other when the difference is found: the first call that differs counts, not the one in which one of them waits."""
     out = lines(
         MESH
@@ -245,6 +254,7 @@ def work():
 told(work)
 """,
         devices=devices,
+        transport=transport,
     )
     calls = {re.search(r"run different programs in their call (\d+)", line).group(1) for line in out}
     assert len(out) == 2 and len(calls) == 1, out
@@ -283,12 +293,12 @@ def test_so_it_is_in_one_process(program):
     assert done.stdout.splitlines()[-1] == "2016.0"
 
 
-def started(settings, program):
+def started(settings, program, transport="MpiTransport"):
     """The program in processes that call `initialize` with these settings."""
     run, env = command(2)
     begin = "import os, signal, sys, time\nimport ferrax as jax, numpy as np\nimport ferrax.numpy as jnp\n"
     code = begin + f"jax.distributed.initialize({settings})\ni = jax.process_index()\n" + MESH + program
-    return subprocess.run([*run, "-c", code], env=env, capture_output=True, text=True, timeout=90)
+    return subprocess.run([*run, "-c", code], env=env | TRANSPORTS[transport], capture_output=True, text=True, timeout=90)
 
 
 STOPPED = """
@@ -299,15 +309,17 @@ if i == 1:
 """
 
 
-def test_a_stopped_process_does_not_keep_the_others_at_their_end():
-    done = started("heartbeat_timeout_seconds=2", STOPPED)
+@BY
+def test_a_stopped_process_does_not_keep_the_others_at_their_end(transport):
+    done = started("heartbeat_timeout_seconds=2", STOPPED, transport)
     assert done.returncode != 0 and "nothing was heard from process 1 for 2 s (heartbeat_timeout_seconds)" in done.stderr, done.stderr
-    done = started("heartbeat_timeout_seconds=0, shutdown_timeout_seconds=2", STOPPED)
+    done = started("heartbeat_timeout_seconds=0, shutdown_timeout_seconds=2", STOPPED, transport)
     assert done.returncode != 0 and "process 1 did not end within 2 s (shutdown_timeout_seconds)" in done.stderr, done.stderr
 
 
-def test_a_stopped_process_is_waited_for_no_longer_than_the_heartbeat():
-    done = started("heartbeat_timeout_seconds=2", STOPPED + "told(lambda: step(a).block_until_ready())\n")
+@BY
+def test_a_stopped_process_is_waited_for_no_longer_than_the_heartbeat(transport):
+    done = started("heartbeat_timeout_seconds=2", STOPPED + "told(lambda: step(a).block_until_ready())\n", transport)
     assert done.returncode != 0 and "0 TimeoutError process 0 has waited" in done.stdout and "nothing was heard from process 1" in done.stderr, (
         done.stdout + done.stderr
     )

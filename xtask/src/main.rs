@@ -85,7 +85,7 @@ const TASKS: &[Task] = &[
     Task {
         name: "model",
         usage: "",
-        about: "the scheduler under a model checker: every order of its threads, up to a bound of preemptions",
+        about: "the scheduler under a model checker: every order of its threads, up to a bound of preemptions; processes in a million random orders",
         run: model,
     },
     Task {
@@ -253,6 +253,12 @@ fn model(_: &[String]) -> Res {
     venv.cargo()
         .args(&["test", "--profile", "ci", "--quiet", "--package", "ferrax-runtime", "--features", "loom"])
         .args(&["--test", "model", "--", "--nocapture", "--test-threads", "1"])
+        .go()?;
+    let seeds = std::env::var("SEEDS").unwrap_or_else(|_| "0..1000000".into());
+    venv.cargo()
+        .args(&["test", "--profile", "ci", "--quiet", "--package", "ferrax-peers"])
+        .args(&["--test", "model", "--", "--nocapture"])
+        .env("SEEDS", &seeds)
         .go()
 }
 
@@ -265,8 +271,16 @@ fn soak(args: &[String]) -> Res {
     }
 }
 
-const SANITIZED: [&str; 7] =
-    ["ferrax-kernel", "ferrax-cpu", "ferrax-ir", "ferrax-transform", "ferrax-runtime", "ferrax", "ferrax-testkit"];
+const SANITIZED: [&str; 8] = [
+    "ferrax-kernel",
+    "ferrax-cpu",
+    "ferrax-ir",
+    "ferrax-transform",
+    "ferrax-runtime",
+    "ferrax-peers",
+    "ferrax",
+    "ferrax-testkit",
+];
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 
 /// Addresses need no instrumented standard library, so that the stable compiler will do; threads do, so they want a nightly one with the

@@ -54,6 +54,7 @@ mod transfer;
 mod transforms;
 mod transport;
 mod tree;
+mod watch;
 mod whose;
 
 use pyo3::prelude::*;
@@ -103,9 +104,7 @@ mod core {
     #[pymodule_export]
     use crate::process::{effects_barrier, num_threads, set_num_threads};
     #[pymodule_export]
-    use crate::processes::{
-        Deadline, finished_calls, given_up_calls, process_count, process_index, set_processes, wanted_cpus,
-    };
+    use crate::processes::{Deadline, process_count, process_index, set_processes, wanted_cpus};
     #[pymodule_export]
     use crate::program::PyProgram;
     #[pymodule_export]
@@ -144,6 +143,8 @@ mod core {
     use crate::tree::keys::{DictKey, FlattenedIndexKey, GetAttrKey, SequenceKey};
     #[pymodule_export]
     use crate::tree::registry::{is_tree_node, register_dataclass, register_pytree_node};
+    #[pymodule_export]
+    use crate::watch::Watch;
     #[pymodule_export]
     use crate::whose::called_by_user;
     use pyo3::prelude::*;

@@ -1,13 +1,16 @@
-//! The processes of a run: their messages go by MPI itself; the engine, a Python object of the package, numbers calls and knows why a wait is in vain.
+//! The processes of a run: their messages go by MPI itself, or by the engine, a Python object of the package; it also writes the errors.
 //!
-//! INVARIANT: with MPI itself the interpreter is entered by a call, and by a wait that lasts, not by messages.
+//! INVARIANT: with MPI itself the interpreter is entered by an error and by a warning, not by calls, messages or waits.
 use crate::error::IntoPyResult;
-use crate::transport::{Messages, MpiTransfer, MpiTransport, Transfer};
+use crate::transport::MpiTransport;
+use crate::watch::{Watch, Watching, cause_dict};
 use ferrax::device;
+use ferrax::processes::peers::transfers::{Messages, Transfer};
+use ferrax::processes::peers::watch::Vain;
 use ferrax::processes::{self, Exchange, MeetingId, Message, Processes, ProgramText, Transport};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyCFunction, PyDict, PyTuple};
+use pyo3::types::PyBytes;
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
@@ -15,10 +18,11 @@ use std::time::{Duration, Instant};
 /// After so long a wait the engine looks whether it is in vain, and again.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// `engine.call(peers, digest, program)` numbers a call; `engine.begin(number, digest, receivers, messages, call, senders)` gives an object with `poll()`,
-/// `complain(seconds)` and `cancel()`, `engine.waits(transfer, call, seconds)` one with `look()` and `over()` besides.
+/// `engine.begin(number, digest, receivers, messages, call, senders)` gives an object with `poll()`, `complain(seconds)` and `cancel()`;
+/// `engine.fail(cause, missing, seconds)` raises the error of a wait, `engine.complain(missing, seconds)` warns, `engine.check_fork()` refuses a child.
 struct PyTransport {
     engine: Arc<Py<PyAny>>,
+    watching: Arc<Watching>,
     /// MPI itself, where it takes calls of several threads.
     mpi: Option<Arc<Messages>>,
 }
@@ -30,26 +34,17 @@ fn failed(e: PyErr) -> ferrax_kernel::Error {
 
 impl Transport for PyTransport {
     fn call(&self, peers: &[usize], digest: u64, program: &ProgramText) -> ferrax_kernel::Res<u64> {
-        let program = program.clone();
-        Python::attach(|py| {
-            let text = move |_: &Bound<PyTuple>, _: Option<&Bound<PyDict>>| program();
-            let text = PyCFunction::new_closure(py, None, None, text)?;
-            self.engine.call_method1(py, "call", (peers.to_vec(), digest, text))?.extract(py)
-        })
-        .map_err(failed)
+        if self.watching.is_of_parent() {
+            Python::attach(|py| self.engine.call_method0(py, "check_fork").map(drop)).map_err(failed)?;
+        }
+        Ok(self.watching.call(peers, digest, program))
     }
     fn begin(&self, id: MeetingId, messages: &[Message], from: &[usize]) -> ferrax_kernel::Res<Box<dyn Exchange>> {
         if let Some(mpi) = &self.mpi {
             let transfer = mpi.begin((id.number, id.digest), messages, from).map_err(ferrax_kernel::Error::Device)?;
-            let (engine, begun) = (self.engine.clone(), Instant::now());
-            return Ok(Box::new(MpiExchange {
-                transfer,
-                engine,
-                call: id.call,
-                begun,
-                looks: begun + LOOK,
-                waits: None,
-            }));
+            let (engine, watching, begun) = (self.engine.clone(), self.watching.clone(), Instant::now());
+            let (call, looks) = (id.call, begun + LOOK);
+            return Ok(Box::new(MpiExchange { transfer, engine, watching, call, begun, looks, wait: None }));
         }
         Python::attach(|py| {
             let to: Vec<usize> = messages.iter().map(|m| m.0).collect();
@@ -83,60 +78,76 @@ fn call_unraised(py: Python, object: &Py<PyAny>, name: &str) {
     }
 }
 
-/// Messages by MPI itself, of which the engine learns when the wait for them lasts.
+/// Messages by MPI itself, of which the watch learns when the wait for them lasts.
 struct MpiExchange {
     transfer: Arc<Transfer>,
     engine: Arc<Py<PyAny>>,
+    watching: Arc<Watching>,
     call: u64,
     begun: Instant,
     looks: Instant,
-    /// The engine's object for it.
-    waits: Option<Py<PyAny>>,
+    /// The number of the wait.
+    wait: Option<u64>,
 }
 impl MpiExchange {
-    fn waits<'a>(&'a mut self, py: Python) -> PyResult<&'a Py<PyAny>> {
-        if self.waits.is_none() {
-            let args = (MpiTransfer(self.transfer.clone()), self.call, self.begun.elapsed().as_secs_f64());
-            self.waits = Some(self.engine.call_method1(py, "waits", args)?);
+    fn over(&mut self) {
+        if let Some(wait) = self.wait.take() {
+            self.watching.over(wait);
         }
-        self.waits.as_ref().ok_or_else(|| PyRuntimeError::new_err("the engine does not know of the wait"))
     }
-    fn over(&mut self, name: &str) {
-        if let Some(waits) = self.waits.take() {
-            Python::attach(|py| call_unraised(py, &waits, name));
+    /// An error where the wait is in vain.
+    fn look(&mut self) -> ferrax_kernel::Res<()> {
+        self.looks = Instant::now() + LOOK;
+        let wait = *self.wait.get_or_insert_with(|| self.watching.wait(self.call));
+        match self.watching.look((wait, self.call), &*self.transfer) {
+            Ok(()) => Ok(()),
+            Err(Vain::Failed(why)) => Err(ferrax_kernel::Error::Device(why)),
+            Err(Vain::Cause(cause)) => {
+                self.over();
+                let (missing, waited) = (self.transfer.missing(), self.begun.elapsed().as_secs());
+                let raised = Python::attach(|py| {
+                    let cause = cause_dict(py, &cause)?;
+                    self.engine.call_method1(py, "fail", (cause, missing, waited)).map(drop)
+                });
+                raised.map_err(failed)
+            }
         }
     }
 }
 impl Exchange for MpiExchange {
     fn poll(&mut self) -> ferrax_kernel::Res<Option<Vec<Vec<u8>>>> {
         if let Some(found) = self.transfer.poll().map_err(ferrax_kernel::Error::Device)? {
-            self.over("over");
+            self.over();
             return Ok(Some(found));
         }
-        if Instant::now() >= self.looks || self.transfer.is_wrong() {
-            self.looks = Instant::now() + LOOK;
-            Python::attach(|py| self.waits(py)?.call_method0(py, "look")).map_err(failed)?;
+        // what belongs to another program is an error as soon as the other one's program is known
+        let wrong = self.wait.is_none() && !self.transfer.wrong().is_empty();
+        if wrong || Instant::now() >= self.looks {
+            self.look()?;
         }
         Ok(None)
     }
     fn complain(&mut self, seconds: u64) -> ferrax_kernel::Res<()> {
-        Python::attach(|py| self.waits(py)?.call_method1(py, "complain", (seconds,)).map(drop)).map_err(failed)
+        let missing = self.transfer.missing();
+        Python::attach(|py| self.engine.call_method1(py, "complain", (missing, seconds)).map(drop)).map_err(failed)
     }
     fn cancel(&mut self) {
         self.transfer.abandon();
-        self.over("cancel");
+        self.over();
     }
 }
 
-/// The engine hears that nothing waits for it any more, also where another exchange of the collective has failed.
+/// Nothing waits for it any more, also where another exchange of the collective has failed.
 impl Drop for MpiExchange {
     fn drop(&mut self) {
-        self.over("over");
+        if !self.watching.is_of_parent() {
+            self.over();
+        }
     }
 }
 
-/// set_processes(here, cpus, engine, transport): this process's number, the number of CPU devices of each
-/// process, and what carries their messages: an `MpiTransport`, or another one that the engine uses.
+/// set_processes(here, cpus, engine, transport, watch): this process's number, the number of CPU devices of each
+/// process, what carries their messages (an `MpiTransport`, or another one that the engine uses), and the watch of this one.
 #[pyfunction]
 pub fn set_processes(
     py: Python,
@@ -144,23 +155,19 @@ pub fn set_processes(
     cpus: Vec<usize>,
     engine: Py<PyAny>,
     transport: &Bound<PyAny>,
+    watch: &Bound<Watch>,
 ) -> PyResult<()> {
     if device::has_cpus() {
         return Err(PyRuntimeError::new_err("the devices of this process have been made already"));
     }
     let mpi = transport.cast::<MpiTransport>().ok().map(|t| t.get().0.clone());
-    let transport = PyTransport { engine: Arc::new(engine), mpi };
+    let transport = PyTransport { engine: Arc::new(engine), watching: watch.get().watching.clone(), mpi };
     processes::set(Processes::new(here, cpus, Arc::new(transport))).py(py)
 }
 /// wanted_cpus(): how many CPU devices this process is to have.
 #[pyfunction]
 pub fn wanted_cpus() -> usize {
     device::wanted_cpus()
-}
-/// given_up_calls(): (call, reason) of those that this process has given up since the last time.
-#[pyfunction]
-pub fn given_up_calls() -> Vec<(u64, String)> {
-    processes::given_up()
 }
 /// A time limit of a call that keeps the interpreter to itself, and that nothing else can end.
 #[pyclass(frozen, module = "ferrax._core")]
@@ -184,11 +191,6 @@ impl Deadline {
     fn cancel(&self) {
         let _ = self.0.send(()); // its thread may be gone
     }
-}
-/// finished_calls(): those for which this process sends nothing more, since the last time.
-#[pyfunction]
-pub fn finished_calls() -> Vec<u64> {
-    processes::finished()
 }
 #[pyfunction]
 pub fn process_index() -> usize {

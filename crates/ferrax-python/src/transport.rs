@@ -1,231 +1,12 @@
 //! Messages between processes, by the MPI library itself: neither the interpreter nor its lock is needed to send, receive or wait.
-//!
-//! ```text
-//! short   one piece: a header (number, digest, length) and the bytes
-//! long    the header, then the bytes in pieces, received where they stay
-//! ```
-//!
-//! Pieces between two processes with one tag arrive in the order in which they were sent. A message that arrives before this process asks for it is kept.
-//!
-//! INVARIANT: what MPI reads or writes is kept until it has completed, also of transfers that are given up; nothing calls MPI after `close`.
-use crate::ffi::mpi::{self, Communicator, Mpi, Receiving, Sending};
+use crate::ffi::mpi::{self, Communicator};
+use ferrax::processes::peers::transfers::{Messages, Transfer};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
-/// Bytes of a message up to which it is one piece: MPI libraries send as many without an answer of the receiver, so that it does not wait for the sender
-/// when it takes one.
-const SHORT: usize = 3 << 10;
-const HEADER: usize = 24;
-
-/// A message that has begun to arrive.
-struct Arriving {
-    digest: u64,
-    data: Data,
-}
-enum Data {
-    Here(Vec<u8>),
-    Coming(Box<dyn Receiving>),
-}
-struct State {
-    /// `None` once closed.
-    mpi: Option<Box<dyn Mpi>>,
-    tags: u64,
-    /// How many messages were sent to each process, and taken from each.
-    sent: Vec<u64>,
-    taken: Vec<u64>,
-    /// By sender and number, of those that no transfer has asked for yet.
-    early: HashMap<(usize, u64), Arriving>,
-    /// Of transfers that were given up.
-    abandoned_sends: Vec<Box<dyn Sending>>,
-    abandoned: Vec<Box<dyn Receiving>>,
-}
-/// A process's messages over one communicator.
-pub struct Messages {
-    state: Mutex<State>,
-    /// The process that made it: a forked child may find the lock held, and must not call MPI.
-    owner: u32,
-}
-
-fn closed() -> String {
-    "the processes of the run exchange nothing any more: this one has come to its end".into()
-}
-impl State {
-    fn mpi(&self) -> Result<&dyn Mpi, String> {
-        self.mpi.as_deref().ok_or_else(closed)
-    }
-    fn tag(&self, number: u64) -> i32 {
-        (number % self.tags) as i32
-    }
-    fn send(
-        &mut self,
-        to: usize,
-        number: u64,
-        digest: u64,
-        data: &Arc<Vec<u8>>,
-        sends: &mut Sends,
-    ) -> Result<(), String> {
-        let (tag, mpi) = (self.tag(number), self.mpi()?);
-        let mut head = Vec::with_capacity(HEADER + if data.len() <= SHORT { data.len() } else { 0 });
-        for word in [number, digest, data.len() as u64] {
-            head.extend_from_slice(&word.to_le_bytes());
-        }
-        if data.len() <= SHORT {
-            head.extend_from_slice(data);
-            sends.push((to, mpi.send(to as i32, tag, Arc::new(head))?));
-        } else {
-            sends.push((to, mpi.send(to as i32, tag, Arc::new(head))?));
-            sends.push((to, mpi.send(to as i32, tag, data.clone())?));
-        }
-        self.sent[to] += 1;
-        Ok(())
-    }
-    /// Takes a message that has begun to arrive, whichever transfer it is for. Whether there was one.
-    fn take(&mut self, from: usize, tag: Option<i32>) -> Result<bool, String> {
-        let Some(mut piece) = self.mpi()?.take(from as i32, tag)? else { return Ok(false) };
-        let word = |k: usize| piece.get(8 * k..8 * k + 8).and_then(|b| b.try_into().ok()).map(u64::from_le_bytes);
-        let (Some(number), Some(digest), Some(length)) = (word(0), word(1), word(2)) else {
-            return Err(format!("process {from} has sent a message without a header"));
-        };
-        let data = if length as usize <= SHORT {
-            piece.drain(..HEADER);
-            Data::Here(piece)
-        } else {
-            Data::Coming(self.mpi()?.receive(from as i32, self.tag(number), length as usize)?)
-        };
-        self.early.insert((from, number), Arriving { digest, data });
-        self.taken[from] += 1;
-        Ok(true)
-    }
-    /// Keeps memory that bytes may still arrive in.
-    fn abandon(&mut self, data: Data) {
-        if let Data::Coming(receiving) = data {
-            self.abandoned.push(receiving);
-        }
-    }
-    /// Forgets the abandoned transfers that have completed.
-    fn clear(&mut self) {
-        if self.mpi.is_some() {
-            self.abandoned_sends.retain_mut(|s| !matches!(s.is_done(), Ok(true)));
-            self.abandoned.retain_mut(|r| !matches!(r.taken(), Ok(Some(_))));
-        }
-    }
-}
-impl Messages {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(|e| e.into_inner())
-    }
-    /// Begins to send messages, and to receive one from each of `from`.
-    pub fn begin(
-        self: &Arc<Messages>,
-        (number, digest): (u64, u64),
-        to: &[(usize, Arc<Vec<u8>>)],
-        from: &[usize],
-    ) -> Result<Arc<Transfer>, String> {
-        let mut s = self.lock();
-        s.clear();
-        let found = from.iter().map(|_| None).collect();
-        let mut moving = Moving { sends: vec![], found, wrong: vec![] };
-        let begun = to.iter().try_for_each(|(p, data)| s.send(*p, number, digest, data, &mut moving.sends));
-        drop(s);
-        let t = Transfer { all: self.clone(), number, digest, from: from.to_vec(), moving: Mutex::new(moving) };
-        begun.map(|()| Arc::new(t)) // where it has failed, its drop keeps what was begun
-    }
-}
-
-type Sends = Vec<(usize, Box<dyn Sending>)>;
-/// Messages to and from other processes, on their way.
-pub struct Transfer {
-    all: Arc<Messages>,
-    number: u64,
-    digest: u64,
-    from: Vec<usize>,
-    moving: Mutex<Moving>,
-}
-struct Moving {
-    sends: Sends,
-    found: Vec<Option<Data>>,
-    /// Processes whose message belongs to another program.
-    wrong: Vec<usize>,
-}
-impl Moving {
-    /// Looks for the message of the k-th sender. Whether all of it is here.
-    fn look(&mut self, s: &mut State, t: &Transfer, k: usize) -> Result<bool, String> {
-        let key = (t.from[k], t.number);
-        if self.found[k].is_none() && !self.wrong.contains(&key.0) {
-            if !s.early.contains_key(&key) {
-                s.take(key.0, Some(s.tag(t.number)))?;
-            }
-            let Some(a) = s.early.remove(&key) else { return Ok(false) };
-            if a.digest == t.digest {
-                self.found[k] = Some(a.data);
-            } else {
-                self.wrong.push(key.0);
-                s.abandon(a.data);
-            }
-        }
-        if let Some(Data::Coming(receiving)) = &mut self.found[k] {
-            s.mpi()?;
-            match receiving.taken()? {
-                Some(bytes) => self.found[k] = Some(Data::Here(bytes)),
-                None => return Ok(false),
-            }
-        }
-        Ok(self.found[k].is_some())
-    }
-}
-impl Transfer {
-    fn lock(&self) -> MutexGuard<'_, Moving> {
-        self.moving.lock().unwrap_or_else(|e| e.into_inner())
-    }
-    /// The messages, once, when all are here and this process's own have left.
-    pub fn poll(&self) -> Result<Option<Vec<Vec<u8>>>, String> {
-        let (mut m, mut s) = (self.lock(), self.all.lock());
-        let mut all = true;
-        for k in 0..self.from.len() {
-            all &= m.look(&mut s, self, k)?;
-        }
-        s.mpi()?;
-        let mut k = 0;
-        while k < m.sends.len() {
-            if m.sends[k].1.is_done()? {
-                m.sends.swap_remove(k);
-            } else {
-                k += 1;
-            }
-        }
-        if !all || !m.sends.is_empty() {
-            return Ok(None);
-        }
-        let here = |d: &mut Option<Data>| match d.take() {
-            Some(Data::Here(bytes)) => bytes,
-            _ => vec![],
-        };
-        Ok(Some(m.found.iter_mut().map(here).collect()))
-    }
-    /// Whether the message of a process belongs to another program.
-    pub fn is_wrong(&self) -> bool {
-        !self.lock().wrong.is_empty()
-    }
-    /// Gives it up: what is under way completes by itself.
-    pub fn abandon(&self) {
-        let (mut m, mut s) = (self.lock(), self.all.lock());
-        let sends = std::mem::take(&mut m.sends);
-        s.abandoned_sends.extend(sends.into_iter().map(|(_, send)| send));
-        m.found.iter_mut().filter_map(Option::take).for_each(|data| s.abandon(data));
-    }
-}
-impl Drop for Transfer {
-    fn drop(&mut self) {
-        if std::process::id() == self.all.owner {
-            self.abandon();
-        }
-    }
-}
-
-fn failed(why: String) -> PyErr {
+pub fn failed(why: String) -> PyErr {
     PyRuntimeError::new_err(why)
 }
 /// Messages between processes, by the functions of the MPI library that mpi4py has loaded.
@@ -237,11 +18,7 @@ impl MpiTransport {
     #[new]
     fn new(path: &str, handles: (usize, usize, usize), any_tag: i32, tags: u64, size: usize) -> PyResult<MpiTransport> {
         let c = Communicator { handle_bytes: handles.0, comm: handles.1, byte: handles.2, any_tag };
-        let mpi = Some(mpi::open(path, &c).map_err(failed)?);
-        let (sent, taken) = (vec![0; size], vec![0; size]);
-        let (abandoned_sends, abandoned) = (vec![], vec![]);
-        let state = State { mpi, tags: tags.max(1), sent, taken, early: HashMap::new(), abandoned_sends, abandoned };
-        Ok(MpiTransport(Arc::new(Messages { state: Mutex::new(state), owner: std::process::id() })))
+        Ok(MpiTransport(Messages::new(mpi::open(path, &c).map_err(failed)?, tags, size)))
     }
     fn begin(
         &self,
@@ -261,15 +38,15 @@ impl MpiTransport {
     }
     /// How many messages this process has sent to each.
     fn sent(&self) -> Vec<u64> {
-        self.0.lock().sent.clone()
+        self.0.sent()
     }
     /// How many messages this process has taken from each.
     fn taken(&self) -> Vec<u64> {
-        self.0.lock().taken.clone()
+        self.0.taken()
     }
     /// From now on nothing calls MPI.
     fn close(&self) {
-        self.0.lock().mpi = None;
+        self.0.close();
     }
 }
 /// Messages that are on their way.
@@ -283,37 +60,19 @@ impl MpiTransfer {
     }
     /// The processes that have not sent yet; if there is none, those that have not taken this process's messages yet.
     fn missing(&self) -> Vec<usize> {
-        let m = self.0.lock();
-        let mut missing: Vec<usize> = self
-            .0
-            .from
-            .iter()
-            .zip(&m.found)
-            .filter(|(_, d)| !matches!(d, Some(Data::Here(_))))
-            .map(|(p, _)| *p)
-            .collect();
-        if missing.is_empty() {
-            missing.extend(m.sends.iter().map(|s| s.0));
-            missing.sort_unstable();
-            missing.dedup();
-        }
-        missing
+        self.0.missing()
     }
     /// Whether a message is expected from a process.
     fn receives_from(&self, peer: usize) -> bool {
-        self.0.from.contains(&peer)
+        self.0.receives_from(peer)
     }
     /// The processes whose message belongs to another program.
     fn wrong(&self) -> Vec<usize> {
-        self.0.lock().wrong.clone()
+        self.0.wrong()
     }
     /// Whether a process that has sent `sent` messages in all has sent none for this: all of them have arrived.
     fn has_none(&self, peer: usize, sent: u64) -> PyResult<bool> {
-        let (mut m, mut s) = (self.0.lock(), self.0.all.lock());
-        while s.take(peer, None).map_err(failed)? {}
-        let Some(k) = self.0.from.iter().position(|p| *p == peer) else { return Ok(false) };
-        m.look(&mut s, &self.0, k).map_err(failed)?;
-        Ok(s.taken[peer] >= sent && m.found[k].is_none() && !m.wrong.contains(&peer))
+        self.0.has_none(peer, sent).map_err(failed)
     }
     fn cancel(&self) {
         self.0.abandon();

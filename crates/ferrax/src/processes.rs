@@ -5,6 +5,7 @@
 //!
 //! INVARIANT: the identity of this process does not change once its devices exist.
 use ferrax_ir::error::{Error, ErrorKind, Res};
+pub use ferrax_peers as peers;
 use rustc_hash::FxHasher;
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};

@@ -396,14 +396,17 @@ impl Spmd {
         let (Some(digest), Some(transport)) = (self.digest, processes::transport().cloned()) else { return Ok(None) };
         let hosts: Vec<usize> = self.mesh.devices.iter().map(|d| d.process).collect();
         let mut h = FxHasher::default();
-        (digest, &own).hash(&mut h);
+        let devices: Vec<(usize, usize)> = self.mesh.devices.iter().map(|d| (d.process, d.index)).collect();
+        (digest, &own, &devices).hash(&mut h);
         let call_digest = h.finish();
         let program = self.each[0].program.clone();
         let text: ProgramText = Arc::new(move || {
             let value = |(i, aval, print): &OwnValue| {
                 format!("\ninput {i} ({aval}), of which each process gave its own: elements {print:016x}")
             };
-            program.to_string() + &own.iter().map(value).collect::<String>()
+            let place = |(process, index): &(usize, usize)| format!(" {process}:{index}");
+            let on = devices.iter().map(place).collect::<String>();
+            format!("{program}{}\non devices (process:index){on}", own.iter().map(value).collect::<String>())
         });
         let mut peers: Vec<usize> = hosts.iter().copied().filter(|h| *h != processes::here()).collect();
         peers.sort_unstable();

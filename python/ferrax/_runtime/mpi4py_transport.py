@@ -143,6 +143,44 @@ class Transfer:
             self._sends, self._arriving = [], {}
 
 
+class Wire:
+    """Statuses of processes over a communicator of their own; each is short.
+
+    Args:
+      mpi: the module `mpi4py.MPI`, initialised.
+      comm: the communicator.
+      lock: held around calls to MPI.
+    """
+
+    def __init__(self, mpi, comm, lock):
+        self._mpi, self._comm, self._lock = mpi, comm, lock
+
+    def send(self, to, data):
+        """Starts to send bytes; gives an object with `Test()`, which keeps them."""
+        with self._lock:
+            return _Sending(self._comm.Isend([data, self._mpi.BYTE], dest=to, tag=0), data, self._lock)
+
+    def take(self, source):
+        """The next bytes of a process; None while there are none."""
+        status = self._mpi.Status()
+        with self._lock:
+            message = self._comm.Improbe(source=source, tag=0, status=status)
+            if message is None:
+                return None
+            data = bytearray(status.Get_count(self._mpi.BYTE))
+            message.Irecv([data, self._mpi.BYTE]).Wait()  # it is short, and has arrived
+        return bytes(data)
+
+
+class _Sending:
+    def __init__(self, request, data, lock):
+        self._request, self._data, self._lock = request, data, lock
+
+    def Test(self):
+        with self._lock:
+            return self._request.Test()
+
+
 def _pieces(message):
     """A long message as it travels."""
     return [memoryview(message)[i : i + PIECE] for i in range(0, len(message), PIECE)]

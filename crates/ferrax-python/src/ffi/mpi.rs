@@ -5,6 +5,7 @@
 //!
 //! INVARIANT: memory given to MPI is owned by the request, and is not freed before the library has reported that it has completed.
 #![allow(unsafe_code)]
+use ferrax::processes::peers::{Receiving, Sending, Wire};
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::sync::Arc;
 
@@ -40,25 +41,6 @@ pub struct Communicator {
     pub any_tag: c_int,
 }
 
-/// Messages over one communicator. Its functions return at once; one thread at a time calls them.
-pub trait Mpi: Send {
-    /// Begins to send the bytes in pieces.
-    fn send(&self, to: c_int, tag: c_int, data: Arc<Vec<u8>>) -> Result<Box<dyn Sending>, String>;
-    /// The first message with the tag (without one: of any) from a process, if one has begun to arrive.
-    fn take(&self, from: c_int, tag: Option<c_int>) -> Result<Option<Vec<u8>>, String>;
-    /// Begins to receive the pieces of so many bytes.
-    fn receive(&self, from: c_int, tag: c_int, bytes: usize) -> Result<Box<dyn Receiving>, String>;
-}
-/// Bytes on their way to another process.
-pub trait Sending: Send {
-    fn is_done(&mut self) -> Result<bool, String>;
-}
-/// Bytes on their way from another process.
-pub trait Receiving: Send {
-    /// The bytes, once, when all are here.
-    fn taken(&mut self) -> Result<Option<Vec<u8>>, String>;
-}
-
 /// The functions; `H` is a handle.
 #[derive(Clone, Copy)]
 struct Functions<H> {
@@ -77,7 +59,7 @@ struct Library<H> {
 }
 
 /// The library that the module of mpi4py at `path` uses.
-pub fn open(path: &str, c: &Communicator) -> Result<Box<dyn Mpi>, String> {
+pub fn open(path: &str, c: &Communicator) -> Result<Box<dyn Wire>, String> {
     let module = loaded(path)?;
     match c.handle_bytes {
         n if n == size_of::<c_int>() => Ok(Box::new(library::<c_int>(module, c)?)),
@@ -189,8 +171,8 @@ impl<H> Drop for Received<H> {
     }
 }
 
-impl<H: Handle> Mpi for Library<H> {
-    fn send(&self, to: c_int, tag: c_int, data: Arc<Vec<u8>>) -> Result<Box<dyn Sending>, String> {
+impl<H: Handle> Wire for Library<H> {
+    fn send(&self, to: usize, tag: i32, data: Arc<Vec<u8>>) -> Result<Box<dyn Sending>, String> {
         let requests = Requests { open: vec![], test: self.call.test };
         let mut sent = Sent { requests, data: data.clone() };
         for piece in data.chunks(PIECE) {
@@ -201,7 +183,7 @@ impl<H: Handle> Mpi for Library<H> {
                     piece.as_ptr().cast(),
                     piece.len() as c_int,
                     self.byte,
-                    to,
+                    to as c_int,
                     tag,
                     self.comm,
                     &mut request,
@@ -212,12 +194,12 @@ impl<H: Handle> Mpi for Library<H> {
         }
         Ok(Box::new(sent))
     }
-    fn take(&self, from: c_int, tag: Option<c_int>) -> Result<Option<Vec<u8>>, String> {
+    fn take(&self, from: usize, tag: Option<i32>) -> Result<Option<Vec<u8>>, String> {
         let (mut flag, mut message, mut status, mut count) = (0, H::of(0), Status([0; 128]), 0);
         let tag = tag.unwrap_or(self.any_tag);
         // SAFETY: the results live as long as the call.
         checked("MPI_Improbe", unsafe {
-            (self.call.improbe)(from, tag, self.comm, &mut flag, &mut message, &mut status)
+            (self.call.improbe)(from as c_int, tag, self.comm, &mut flag, &mut message, &mut status)
         })?;
         if flag == 0 {
             return Ok(None);
@@ -231,7 +213,7 @@ impl<H: Handle> Mpi for Library<H> {
         })?;
         Ok(Some(data))
     }
-    fn receive(&self, from: c_int, tag: c_int, bytes: usize) -> Result<Box<dyn Receiving>, String> {
+    fn receive(&self, from: usize, tag: i32, bytes: usize) -> Result<Box<dyn Receiving>, String> {
         let mut data: Vec<u8> = vec![];
         data.try_reserve_exact(bytes).map_err(|e| e.to_string())?;
         let requests = Requests { open: vec![], test: self.call.test };
@@ -243,7 +225,7 @@ impl<H: Handle> Mpi for Library<H> {
             // SAFETY: reserved memory that lives, and is not used otherwise, until the request has completed.
             let code = unsafe {
                 let to = received.data.as_mut_ptr().add(at).cast();
-                (self.call.irecv)(to, n as c_int, self.byte, from, tag, self.comm, &mut request)
+                (self.call.irecv)(to, n as c_int, self.byte, from as c_int, tag, self.comm, &mut request)
             };
             checked("MPI_Irecv", code)?;
             received.requests.open.push(request);
