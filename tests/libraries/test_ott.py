@@ -3,11 +3,11 @@
 import jax
 import jax.numpy as jnp
 import pytest
-from ott.geometry import costs, grid, pointcloud
+from ott.geometry import costs, grid, pointcloud, regularizers
 from ott.problems.linear import barycenter_problem, linear_problem
 from ott.problems.quadratic import quadratic_problem
 from ott.solvers import linear
-from ott.solvers.linear import discrete_barycenter, sinkhorn
+from ott.solvers.linear import acceleration, discrete_barycenter, sinkhorn
 from ott.solvers.quadratic import gromov_wasserstein
 from ott.tools import sinkhorn_divergence
 from outcomes import Programs
@@ -25,7 +25,7 @@ def programs(t):
         "euclid": costs.Euclidean(),
         "p": costs.PNormP(1.5),
         "cosine": costs.Cosine(),
-        "elastic": costs.RegTICost(__import__("ott.geometry.regularizers", fromlist=["x"]).L1(), 0.5) if hasattr(costs, "RegTICost") else costs.SqEuclidean(),
+        "elastic": costs.RegTICost(regularizers.L1(), 0.5),
     }.items():
         t("cost " + name, lambda cost=cost: pointcloud.PointCloud(X, Y, cost_fn=cost).cost_matrix)
     t("kernel", lambda: geom.kernel_matrix)
@@ -46,19 +46,11 @@ def programs(t):
     t("scaling", lambda: linear.solve(geom, lse_mode=False).reg_ot_cost)
     t(
         "momentum",
-        lambda: (
-            sinkhorn.Sinkhorn(momentum=__import__("ott.solvers.linear.acceleration", fromlist=["x"]).Momentum(start=10))(
-                linear_problem.LinearProblem(geom)
-            ).reg_ot_cost
-        ),
+        lambda: sinkhorn.Sinkhorn(momentum=acceleration.Momentum(start=10))(linear_problem.LinearProblem(geom)).reg_ot_cost,
     )
     t(
         "anderson",
-        lambda: (
-            sinkhorn.Sinkhorn(anderson=__import__("ott.solvers.linear.acceleration", fromlist=["x"]).AndersonAcceleration(memory=3))(
-                linear_problem.LinearProblem(geom)
-            ).reg_ot_cost
-        ),
+        lambda: sinkhorn.Sinkhorn(anderson=acceleration.AndersonAcceleration(memory=3))(linear_problem.LinearProblem(geom)).reg_ot_cost,
     )
     t("apply", lambda: linear.solve(geom).apply(jnp.ones((2, 5)), axis=1))
     t("vmap", lambda: jax.vmap(lambda e: linear.solve(pointcloud.PointCloud(X, Y, epsilon=e)).reg_ot_cost)(jnp.array([0.3, 0.6])))
