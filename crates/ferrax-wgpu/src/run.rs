@@ -175,8 +175,10 @@ impl Compiling<'_> {
             // more positions than a shader counts, say
             Err(Error::Unsupported(_)) => host::op(self.host, self.plan, step),
             lowered => {
-                let task = lowered?.compile(self.device)?;
-                Ok(Op::Task { what, task, ins: ins.clone(), outs: outs.clone() })
+                let is_read: Vec<bool> = outs.iter().map(|s| self.uses[*s as usize] > 1).collect();
+                let (task, stay) = lowered?.only(&is_read);
+                let outs = stay.iter().map(|o| outs[*o]).collect();
+                Ok(Op::Task { what, task: task.compile(self.device)?, ins: ins.clone(), outs })
             }
         }
     }

@@ -28,6 +28,28 @@ pub enum Pass<P> {
     Copy { from: Reg, from_at: usize, to: Reg, to_at: usize, bytes: usize },
 }
 
+impl<P> Pass<P> {
+    /// What it reads, and what it writes, perhaps a part of each.
+    fn regs(&self) -> (Vec<Reg>, Vec<Reg>) {
+        match self {
+            Pass::Run { reads, writes, .. } => (reads.clone(), writes.clone()),
+            Pass::Copy { from, to, .. } => (vec![*from], vec![*to]),
+        }
+    }
+    /// The same pass of other buffers.
+    fn placed(self, place: &dyn Fn(Reg) -> Reg) -> Pass<P> {
+        let all = |r: Vec<Reg>| r.into_iter().map(place).collect();
+        match self {
+            Pass::Run { pipeline, reads, writes, groups, immediates, work } => {
+                Pass::Run { pipeline, reads: all(reads), writes: all(writes), groups, immediates, work }
+            }
+            Pass::Copy { from, from_at, to, to_at, bytes } => {
+                Pass::Copy { from: place(from), from_at, to: place(to), to_at, bytes }
+            }
+        }
+    }
+}
+
 /// INVARIANT: the passes write every byte of every output, given that output 0 starts as input 0 where `updates` is set.
 #[derive(Clone, Debug)]
 pub struct Task<P> {
@@ -78,15 +100,26 @@ impl Task<Source> {
             Reg::Out(i) => outs[i],
             Reg::Scratch(i) => Reg::Scratch(first + i),
         };
-        let all = |r: Vec<Reg>| r.into_iter().map(place).collect();
-        self.passes.extend(inner.passes.into_iter().map(|p| match p {
-            Pass::Run { pipeline, reads, writes, groups, immediates, work } => {
-                Pass::Run { pipeline, reads: all(reads), writes: all(writes), groups, immediates, work }
+        self.passes.extend(inner.passes.into_iter().map(|p| p.placed(&place)));
+    }
+    /// The task without passes for those outputs alone that nothing reads, and the outputs that it still has.
+    pub fn only(mut self, is_read: &[bool]) -> (Task<Source>, Vec<usize>) {
+        let mut needed: Vec<Reg> = (0..is_read.len()).filter(|o| is_read[*o]).map(Reg::Out).collect();
+        for at in (0..self.passes.len()).rev() {
+            let (reads, writes) = self.passes[at].regs();
+            if writes.iter().any(|w| needed.contains(w)) {
+                needed.extend([reads, writes].concat());
+            } else {
+                self.passes.remove(at);
             }
-            Pass::Copy { from, from_at, to, to_at, bytes } => {
-                Pass::Copy { from: place(from), from_at, to: place(to), to_at, bytes }
-            }
-        }));
+        }
+        let stay: Vec<usize> = (0..is_read.len()).filter(|o| needed.contains(&Reg::Out(*o))).collect();
+        let place = |r: Reg| match r {
+            Reg::Out(o) => Reg::Out(stay.partition_point(|s| *s < o)),
+            r => r,
+        };
+        self.passes = self.passes.into_iter().map(|p| p.placed(&place)).collect();
+        (self, stay)
     }
     pub fn compile(self, device: &Gpu) -> Res<Task<Arc<Pipeline>>> {
         let compile = |p: Pass<Source>| {
@@ -111,6 +144,8 @@ pub struct Limits {
     pub workgroup: u32,
     /// Workgroups in a dimension.
     pub groups: u32,
+    /// Bytes of memory that a workgroup shares.
+    pub shared: usize,
 }
 
 impl Limits {
@@ -120,6 +155,7 @@ impl Limits {
             buffers: l.max_storage_buffers_per_shader_stage.min(l.max_bindings_per_bind_group) as usize,
             workgroup: invocations / 64 * 64,
             groups: l.max_compute_workgroups_per_dimension,
+            shared: l.max_compute_workgroup_storage_size as usize,
         }
     }
     /// Workgroups for `threads` invocations.

@@ -18,6 +18,8 @@ mod routines;
 mod rows;
 #[path = "gpu/run.rs"]
 mod run;
+#[path = "gpu/sorts.rs"]
+mod sorts;
 #[path = "gpu/translate.rs"]
 mod translate;
 #[path = "gpu/traps.rs"]

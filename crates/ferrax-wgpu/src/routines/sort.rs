@@ -2,11 +2,14 @@
 //!
 //! ```text
 //!     n <= 512, and the tiles of a small k     a network over positions in memory shared by a workgroup (`sort/network.rs`)
-//!     else                                     by digits of the keys, from the last (`sort/radix.rs`)
+//!     n <= 4096, or what such memory holds     by digits of the keys, from the last, in a workgroup (`sort/whole.rs`)
+//!     else                                     by digits of the keys, each in a pass of its own (`sort/radix.rs`)
 //! ```
 //! INVARIANT: keys are compared as unsigned numbers, then positions, so every order is stable.
 mod network;
 mod radix;
+mod split;
+mod whole;
 
 use crate::task::{Limits, Reg};
 use crate::wgsl::{self, Lowered, load};
@@ -20,12 +23,19 @@ pub fn lower([outer, n, inner]: [usize; 3], dtypes: &[DType], num_keys: usize, l
     let order = if n <= network::chunk(limits) {
         network::order(&mut task, &keys, rows, None, n, limits).0
     } else {
-        radix::order(&mut task, &keys, rows, limits)?
+        by_digits(&mut task, &keys, rows, limits)?
     };
     for (o, d) in dtypes.iter().enumerate() {
         gathered(&mut task, [Reg::In(o), order, Reg::Out(o)], *d, rows, [n, n], limits);
     }
     Ok(task)
+}
+
+fn by_digits(task: &mut Lowered, keys: &[SortKey], rows: SortRows, limits: Limits) -> Res<Reg> {
+    match whole::items(rows.n, limits).filter(|_| keys.len() < limits.buffers) {
+        Some(items) => Ok(whole::order(task, keys, rows, items, limits)),
+        None => radix::order(task, keys, rows, limits),
+    }
 }
 
 /// `TopK`: from each tile of a row its first `k`, until there is one tile.
@@ -41,7 +51,7 @@ pub fn top_k([outer, n, inner]: [usize; 3], k: usize, d: DType, limits: Limits) 
         }
         (order, left)
     } else {
-        (radix::order(&mut task, &keys, rows, limits)?, n)
+        (by_digits(&mut task, &keys, rows, limits)?, n)
     };
     gathered(&mut task, [Reg::In(0), order, Reg::Out(0)], d, rows, [k, stride], limits);
     let (text, groups) = wgsl::each(1, DType::I32, rows.count * k, limits, |body| {

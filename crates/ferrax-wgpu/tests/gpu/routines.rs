@@ -228,8 +228,10 @@ fn sorts_are_stable_and_put_nans_last() {
             (2, 513, 1),
             if key == DType::F32 { (1, 3000, 1) } else { (40, 30, 1) },
             if key == DType::I32 { (1, 512, 1) } else { (1, 1, 1) },
-            // tiles of 1024, and more of them than a workgroup adds
+            // as many elements as one of a workgroup's invocations takes, and more
             [(2, 1023, 1), (1, 1024, 2), (3, 1025, 1), (2, 2048, 3)][noise.below(4)],
+            [(2, 4095, 1), (1, 4096, 2), (2, 4097, 1)][noise.below(3)],
+            // tiles of 1024, and more of them than a workgroup adds
             if key.size() == 1 || key == DType::F32 { (2, 65_537, 1) } else { (1, 5000, 3) },
         ] {
             let dtypes = vec![key, DType::I32, DType::U8];
@@ -240,7 +242,7 @@ fn sorts_are_stable_and_put_nans_last() {
             check(&*gpu, &r, &[noise.bits(key, len), counter, noise.bits(DType::U8, len)], 0.0, 0.0);
         }
     }
-    for (n, num_keys) in [(60, 2), (1500, 1), (1500, 2), (1500, 3)] {
+    for (n, num_keys) in [(60, 2), (1500, 1), (1500, 2), (1500, 3), (4500, 2)] {
         let dtypes = vec![DType::Bool, DType::F32, DType::BF16];
         let ins: Vec<_> = dtypes.iter().map(|d| noise.values(*d, 6 * n)).collect();
         check(&*gpu, &Routine::Sort { outer: 2, n, inner: 3, dtypes, num_keys }, &ins, 0.0, 0.0);

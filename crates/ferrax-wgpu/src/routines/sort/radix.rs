@@ -6,6 +6,7 @@
 //!     scatter   a workgroup orders its tile by the digit, by two splits of four bits, and knows where each digit goes
 //! ```
 //! No workgroup waits for another: progress of several at once is not promised.
+use super::split::{Items, exclusive, inclusive};
 use super::{SortKey, SortRows};
 use crate::task::{Limits, Reg};
 use crate::wgsl::{self, Lowered};
@@ -169,19 +170,11 @@ if (local == 0u) {{ out0[{totals} + group] = before; }}
         )
     }
 
+    fn items(&self) -> Items {
+        Items { size: self.limits.workgroup, each: EACH }
+    }
     fn shared_of_scatter(&self) -> String {
-        let size = self.limits.workgroup as usize;
-        let counters = spread(8 * size - 1) + 1;
-        format!(
-            "var<workgroup> items: array<u32, {}>;
-var<workgroup> counters: array<u32, {}>;
-var<workgroup> sums: array<u32, {size}>;
-var<workgroup> starts: array<u32, {DIGITS}>;
-fn spread(i: i32) -> i32 {{ return i + i / 8; }}
-",
-            self.tile,
-            counters.max(DIGITS),
-        )
+        self.items().declarations() + &format!("var<workgroup> starts: array<u32, {DIGITS}>;\n")
     }
     fn scatter(&self, counts: &str) -> String {
         let size = self.limits.workgroup;
@@ -192,15 +185,14 @@ fn spread(i: i32) -> i32 {{ return i + i / 8; }}
             "for (var e = i32(local); e < {tile}; e += {size}) {{
   var digit = {most}u;
   if (e < m) {{ digit = {digit}; }}
-  items[e] = u32(e) | (digit << 16u);
+  items[item(e)] = u32(e) | (digit << 16u);
 }}
 workgroupBarrier();",
             tile = self.tile,
             most = DIGITS - 1,
             digit = self.digit_of("key(row, first_e + e)"),
         );
-        text += &split(16, size);
-        text += &split(20, size);
+        text += &self.items().split(8);
         let (tiles, totals) = (self.tiles, self.rows.count * DIGITS * self.tiles);
         let here = if self.is_scanned() {
             format!(
@@ -229,86 +221,17 @@ for (var t = 0; t < {tiles}; t++) {{
         let _ = writeln!(
             text,
             "for (var e = i32(local); e < m; e += {size}) {{
-  let d = items[e] >> 16u;
-  if (e == 0 || (items[max(e, 1) - 1] >> 16u) != d) {{ starts[d] += counters[d] - u32(e); }}
+  let d = items[item(e)] >> 16u;
+  if (e == 0 || (items[item(max(e, 1) - 1)] >> 16u) != d) {{ starts[d] += counters[d] - u32(e); }}
 }}
 workgroupBarrier();
 for (var e = i32(local); e < m; e += {size}) {{
-  let from_e = first_e + i32(items[e] & 0xffffu);
-  let to = row * {n} + i32(starts[items[e] >> 16u] + u32(e));
+  let x = items[item(e)];
+  let from_e = first_e + i32(x & 0xffffu);
+  let to = row * {n} + i32(starts[x >> 16u] + u32(e));
   {keep}out0[{positions} + to] = position(row, from_e);
 }}"
         );
         text
     }
-}
-
-/// Where element `i` of the counters is: neighbouring invocations' eight lie in different banks.
-fn spread(i: usize) -> usize {
-    i + i / 8
-}
-
-/// Statements that replace `sums` by its running sums.
-fn inclusive(size: u32) -> String {
-    format!(
-        "for (var w = 1; w < {size}; w *= 2) {{
-  var earlier = 0u;
-  if (i32(local) >= w) {{ earlier = sums[i32(local) - w]; }}
-  workgroupBarrier();
-  sums[local] += earlier;
-  workgroupBarrier();
-}}
-"
-    )
-}
-/// Statements that replace the first `m` elements of an array by the sums of those before each; the last of `sums` is the total.
-fn exclusive(element: impl Fn(&str) -> String, m: usize, size: u32) -> String {
-    let each = m.div_ceil(size as usize);
-    let at = element("begin + j");
-    format!(
-        "{{
-let begin = i32(local) * {each};
-var sum = 0u;
-for (var j = 0; j < {each}; j++) {{ if (begin + j < {m}) {{ sum += {at}; }} }}
-sums[local] = sum;
-workgroupBarrier();
-{inclusive}var before = sums[local] - sum;
-for (var j = 0; j < {each}; j++) {{
-  if (begin + j < {m}) {{ let x = {at}; {at} = before; before += x; }}
-}}
-workgroupBarrier();
-}}
-",
-        inclusive = inclusive(size),
-    )
-}
-/// Statements that order the items by four bits from `shift` on. Each invocation counts its own consecutive items: the counters of value `b` are the low
-/// halves of words, those of `b + 8` the high ones. Their sums before each are places.
-fn split(shift: u32, size: u32) -> String {
-    let counter = "counters[spread((b & 7) * SIZE + i32(local))]".replace("SIZE", &size.to_string());
-    format!(
-        "{{
-for (var c = 0; c < 8; c++) {{ counters[spread(c * {size} + i32(local))] = 0u; }}
-var x: array<u32, {EACH}>;
-var at: array<u32, {EACH}>;
-for (var j = 0; j < {EACH}; j++) {{
-  x[j] = items[i32(local) * {EACH} + j];
-  let b = i32((x[j] >> {shift}u) & 15u);
-  let half = u32(b >> 3u) * 16u;
-  at[j] = ({counter} >> half) & 0xffffu;
-  {counter} += 1u << half;
-}}
-workgroupBarrier();
-{exclusive}let low = sums[{last}] & 0xffffu;
-for (var j = 0; j < {EACH}; j++) {{
-  let b = i32((x[j] >> {shift}u) & 15u);
-  let half = u32(b >> 3u) * 16u;
-  items[at[j] + (({counter} >> half) & 0xffffu) + select(0u, low, b >= 8)] = x[j];
-}}
-workgroupBarrier();
-}}
-",
-        exclusive = exclusive(|i| format!("counters[spread({i})]"), 8 * size as usize, size),
-        last = size - 1,
-    )
 }
