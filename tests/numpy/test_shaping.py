@@ -66,6 +66,19 @@ def test_pad(jnp, mode, data):
     same(jnp.pad(x, widths, mode), np.pad(x, widths, mode))
 
 
+@pytest.mark.parametrize("mode", ["constant", "edge", "reflect", "symmetric", "wrap", "linear_ramp", "maximum", "minimum", "mean", "median", "empty"])
+@given(data=st.data())
+def test_empty_arrays_are_padded_along_other_axes(jnp, mode, data):
+    shape = data.draw(st.permutations([0, *data.draw(shapes(min_dims=0, max_dims=2))]))
+    widths = [data.draw(st.tuples(st.integers(0, 3), st.integers(0, 3))) for _ in shape]
+    x = np.zeros(shape, np.float32)
+    if mode not in ("constant", "empty") and any(n == 0 and any(pair) for n, pair in zip(shape, widths, strict=True)):
+        with pytest.raises(ValueError, match="to empty axis|stat_length of 0"):
+            jnp.pad(x, widths, mode)
+    else:
+        assert jnp.pad(x, widths, mode).shape == tuple(n + sum(pair) for n, pair in zip(shape, widths, strict=True))
+
+
 @given(low=st.integers(-2, 3), high=st.integers(-2, 3), inner=st.integers(0, 2), n=st.integers(0, 5))
 def test_lax_pad_also_crops(lax, low, high, inner, n):
     x = np.arange(1, n + 1, dtype=np.float32)

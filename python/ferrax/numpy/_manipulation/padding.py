@@ -54,11 +54,20 @@ _PAD_KEYWORDS = {
 }  # fmt: skip
 
 
+def _padded_axes(a, widths, mode):
+    """The axes that are to be longer, each with its size and widths. Raises ValueError where such an
+    axis has no element to continue from.
+    """
+    padded = [(d, a.shape[d], *pair) for d, pair in enumerate(widths) if any(pair)]
+    if any(n == 0 for _, n, _, _ in padded):
+        raise ValueError(
+            "stat_length of 0 yields no value for padding" if "stat_length" in _PAD_KEYWORDS[mode] else f"Cannot apply '{mode}' padding to empty axis"
+        )
+    return padded
+
+
 def _pad_reflect(a, widths, mode, odd):
-    for d, (before, after) in enumerate(widths):
-        n = a.shape[d]
-        if n == 0 and (before or after):
-            raise ValueError(f"Cannot apply '{mode}' padding to empty axis")
+    for d, n, before, after in _padded_axes(a, widths, mode):
         skip = 1 if mode == "reflect" else 0
         if n == 1 and skip:
             a = _pad_edge(a, [(before, after) if k == d else (0, 0) for k in range(a.ndim)])
@@ -80,24 +89,17 @@ def _pad_reflect(a, widths, mode, odd):
 
 
 def _pad_edge(a, widths):
-    for d, (before, after) in enumerate(widths):
-        n = a.shape[d]
-        if n == 0 and (before or after):
-            raise ValueError("Cannot apply 'edge' padding to empty axis")
-        if before or after:
-            parts = [repeat(slice_in_dim(a, 0, 1, axis=d), before, axis=d)] if before else []
-            parts.append(a)
-            if after:
-                parts.append(repeat(slice_in_dim(a, n - 1, n, axis=d), after, axis=d))
-            a = concatenate(parts, axis=d)
+    for d, n, before, after in _padded_axes(a, widths, "edge"):
+        parts = [repeat(slice_in_dim(a, 0, 1, axis=d), before, axis=d)] if before else []
+        parts.append(a)
+        if after:
+            parts.append(repeat(slice_in_dim(a, n - 1, n, axis=d), after, axis=d))
+        a = concatenate(parts, axis=d)
     return a
 
 
 def _pad_wrap(a, widths):
-    for d, (before, after) in enumerate(widths):
-        n = a.shape[d]
-        if n == 0:
-            raise ValueError("Cannot apply 'wrap' padding to empty axis")
+    for d, n, before, after in _padded_axes(a, widths, "wrap"):
         full_before, rest_before = divmod(before, n)
         full_after, rest_after = divmod(after, n)
         total = full_before + full_after + 1
@@ -110,10 +112,7 @@ def _pad_wrap(a, widths):
 
 
 def _pad_ramp(a, widths, ends):
-    for d, (before, after) in enumerate(widths):
-        n = a.shape[d]
-        if n == 0:
-            raise ValueError("Cannot apply 'linear_ramp' padding to empty axis")
+    for d, n, before, after in _padded_axes(a, widths, "linear_ramp"):
         low, high = ends[d]
         first, last = squeeze(slice_in_dim(a, 0, 1, axis=d), d), squeeze(slice_in_dim(a, n - 1, n, axis=d), d)
         left = linspace(_plain_number(low), first, num=before, endpoint=False, dtype=a.dtype, axis=d)
@@ -129,10 +128,7 @@ def _plain_number(x):
 
 def _pad_statistic(a, widths, lengths, mode):
     fun = {"maximum": _reductions.max, "minimum": _reductions.min, "mean": _averages.mean, "median": _statistics.median}[mode]
-    for d, (before, after) in enumerate(widths):
-        n = a.shape[d]
-        if n == 0:
-            raise ValueError("stat_length of 0 yields no value for padding")
+    for d, n, before, after in _padded_axes(a, widths, mode):
         values = []
         for front, length in zip((True, False), (None, None) if lengths is None else lengths[d], strict=True):
             k = n if length is None else min(int(length), n)
