@@ -108,3 +108,46 @@ def test_a_moved_masked_tangent_is_not_multiplied_by_a_pole(jax, jnp, move):
     forward = np.stack([np.asarray(jax.jvp(program, (x,), (e,))[1]) for e in np.eye(6, dtype=f32)], -1)
     np.testing.assert_allclose(forward, jax.jacrev(program)(x), rtol=1e-5)
     assert np.isfinite(forward).all()
+
+
+STEPS = {
+    "where of roll": lambda j, n, y, k: n.where(y > k, n.roll(y, k + 1), y * 2),
+    "where of two rolls": lambda j, n, y, k: n.where(y > k, n.roll(y, k + 1), n.roll(y, -k)),
+    "maximum of roll": lambda j, n, y, k: n.maximum(y, n.roll(y, 2 ** (k % 4))),
+    "sum of two": lambda j, n, y, k: n.where(y > k, n.roll(y, 1), 0) + n.where(y < -k, n.roll(y, 2), 0),
+    "sum of rolled masks": lambda j, n, y, k: (lambda z: z + n.roll(z, 1))(n.where(y > k, y, 0)),
+    "product": lambda j, n, y, k: n.where(y > k, y, 1.0) * n.roll(n.where(y < k, y, 1.0), 1),
+    "cummax": lambda j, n, y, k: j.lax.cummax(y, 0),
+    "cummin, both ways": lambda j, n, y, k: j.lax.cummin(y, 0, reverse=k % 2 == 1),
+    "cumprod": lambda j, n, y, k: j.lax.cumprod(n.where(y > k, y, 1.0), 0),
+    "cumlogsumexp": lambda j, n, y, k: j.lax.cumlogsumexp(n.where(y > k, y, -n.inf), 0),
+    "scan of maximum": lambda j, n, y, k: j.lax.associative_scan(n.maximum, y),
+    "cummax of scan": lambda j, n, y, k: j.lax.cummax(j.lax.associative_scan(n.minimum, y), 0),
+    "joined parts": lambda j, n, y, k: n.concatenate([n.where(y > k, y, 0)[4:], n.where(y < k, y, 1)[:4]]),
+    "pad of slice": lambda j, n, y, k: n.pad(n.maximum(y, n.flip(y))[1:], (0, 1)),
+    "relu of difference": lambda j, n, y, k: j.nn.relu(y - n.roll(y, 1)),
+    "sort": lambda j, n, y, k: n.sort(n.maximum(y, k)),
+    "gather": lambda j, n, y, k: n.maximum(y, y[np.array([3, 1, 4, 1, 5, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3, 2])]),
+    "scatter": lambda j, n, y, k: y.at[k].max(y[k + 1]),
+    "set": lambda j, n, y, k: n.where(y > 0, y, 1.0).at[k].set(y[k + 2]),
+    "three cases": lambda j, n, y, k: j.lax.select_n((n.arange(16) + k) % 3, y, n.roll(y, 1), y * 2),
+    "transpose": lambda j, n, y, k: n.maximum(y.reshape(4, 4).T, 1.0).reshape(-1) + n.minimum(y, 2),
+    "switch": lambda j, n, y, k: j.lax.cond(y[k] > 0, lambda y: n.where(y > k, y, 1.0), lambda y: n.roll(n.where(y < k, y, 2.0), 1), y),
+}
+
+
+@pytest.mark.ours
+@pytest.mark.parametrize("name", STEPS)
+def test_programs_grow_with_the_number_of_selections(jax, jnp, name):
+    def lines(steps, transform):
+        def f(x):
+            for k in range(steps):
+                x = STEPS[name](jax, jnp, x, k)
+            return (x * jnp.cos(jnp.arange(16.0))).sum()
+
+        return str(jax.make_jaxpr(transform(f))(jnp.arange(16.0) - 8)).count("\n")
+
+    for transform in (jax.grad, lambda f: lambda x: jax.jvp(f, (x,), (x,))):
+        few, more, many = (lines(steps, transform) for steps in (4, 6, 8))
+        # each further step adds about as much as one before: twice as much would be 4 of the last
+        assert many - more < 2 * (more - few) + 40, (few, more, many)

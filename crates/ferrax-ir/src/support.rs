@@ -104,8 +104,9 @@ pub enum Pick<W = Selector> {
 #[derive(Clone)]
 pub struct Support<W = Selector>(SmallVec<[Pick<W>; 1]>);
 
-/// The number of terms of a union that are kept separate; more terms are merged into one mask.
-const MOST_TERMS: usize = 8;
+/// How many selectors of a union are kept separate; one of more is merged into one mask. Unions of unions would have twice as many with each step of a
+/// recursion.
+const MOST_LEAVES: usize = 16;
 
 impl Pick {
     fn same(&self, o: &Pick) -> bool {
@@ -298,9 +299,10 @@ impl Support {
         if let [one] = distinct.as_slice() {
             return one.clone();
         }
-        let many = distinct.len() > MOST_TERMS;
         let any = Support(SmallVec::from_iter([Pick::Any { of: distinct.into(), clean: false }]));
-        if !many {
+        let mut leaves = vec![];
+        any.leaves(&mut leaves);
+        if leaves.len() <= MOST_LEAVES {
             return any;
         }
         let rank = shape.len();
