@@ -36,8 +36,9 @@ impl dyn Memory {
     }
 }
 
-/// How often a thread yields to one that is about to drop a promise.
-const PATIENCE: usize = 10_000;
+/// How often a thread yields to one that is about to drop a promise, and how often it sleeps for that then: it may have been preempted.
+const YIELDS: usize = 1000;
+const SLEEPS: usize = 1000;
 
 #[derive(Clone)]
 pub struct Buffer(State);
@@ -128,11 +129,13 @@ impl Buffer {
             let made = &Arc::get_mut(l)?.made;
             let settled = made.get()?.as_ref().ok()?.clone();
             // The run that has just settled it drops its promise next. (In a child of a fork no thread may be left that does.)
-            for _ in 0..PATIENCE {
-                if Arc::strong_count(made) == 1 {
-                    break;
+            let mut turns = 0;
+            while Arc::strong_count(made) > 1 && turns < YIELDS + SLEEPS {
+                match turns < YIELDS {
+                    true => std::thread::yield_now(),
+                    false => std::thread::sleep(std::time::Duration::from_micros(100)),
                 }
-                std::thread::yield_now();
+                turns += 1;
             }
             self.0 = State::Ready(settled);
         }
