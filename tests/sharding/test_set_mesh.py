@@ -119,24 +119,25 @@ def test_the_user_names_the_axis_of_lanes(on_mesh):
 
 
 def test_derivatives_of_parts_whose_lanes_are_cut(on_mesh):
-    """`vmap(grad(shard_map), spmd_axis_name=)`: what the backward pass keeps is of the lanes of a device, whether types are checked or not."""
+    """`vmap(grad(shard_map))`, of lanes that `spmd_axis_name` or explicit types cut: what the backward pass keeps is of a device's lanes, whether types are checked or not."""
     on_mesh("""
-        x = jax.device_put(base, NamedSharding(auto, P("x", "y")))
-        for check in (False, True):
+        for check, over, names in [(c, m, n) for c in (False, True) for m, n in ((auto, {"spmd_axis_name": "x"}), (mesh, {}))]:
+            x = jax.device_put(base, NamedSharding(over, P("x", "y")))
+            rows = [jax.device_put(r, NamedSharding(over, P("y"))) for r in base]
             def total(r):
                 s = jnp.sum(r * r)
                 return jnp.sin(lax.psum(s, "y") if check else s)
-            f = jax.shard_map(total, mesh=auto, in_specs=P("y"), out_specs=P(), check_vma=check)
+            f = jax.shard_map(total, mesh=over, in_specs=P("y"), out_specs=P(), check_vma=check)
             twice = lambda f: lambda r: jax.grad(lambda r: jax.grad(f)(r).sum())(r)
             ways = {
                 "grad": jax.grad(f), "jit": jax.jit(jax.grad(f)), "value_and_grad": jax.value_and_grad(f), "vjp": lambda r: jax.vjp(f, r)[1](jnp.float32(2)),
                 "twice": twice(f), "linearize": lambda r: jax.linearize(f, r)[1](r), "checkpoint": jax.grad(jax.checkpoint(f)), "hessian": jax.hessian(f),
                 "scan": lambda r: lax.scan(lambda c, _: (c - 0.1 * jax.grad(f)(c), f(c)), r, None, length=3),
-                "cond": lambda r: lax.cond(r[0] > 5, jax.grad(f), lambda r: r * 2, r),
+                "cond": lambda r: lax.cond(jnp.sum(r) > 40, jax.grad(f), lambda r: r * 2, r),
             }
             for name, g in ways.items():
-                want = jax.tree.map(lambda *each: np.stack(each), *[g(r) for r in base])
-                for h in (jax.vmap(g, spmd_axis_name="x"), jax.jit(jax.vmap(g, spmd_axis_name="x")), jax.vmap(jax.jit(g), spmd_axis_name="x")):
+                want = jax.tree.map(lambda *each: np.stack(each), *[g(r) for r in rows])
+                for h in (jax.vmap(g, **names), jax.jit(jax.vmap(g, **names)), jax.vmap(jax.jit(g), **names)):
                     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=2e-5, atol=1e-5, err_msg=name), h(x), want)
                 # the same function is traced anew where nothing cuts its lanes
                 jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=2e-5, atol=1e-5, err_msg=name), jax.vmap(g)(x), want)

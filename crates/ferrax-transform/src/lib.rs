@@ -185,7 +185,8 @@ pub fn map_axis(
     let outs = {
         let ins: Vec<Value> = x.iter().zip(in_dims).map(|(v, d)| t.lanes(v.clone(), *d)).collect();
         let run = || ferrax_ir::cx::with_axis(name.as_ref(), n, kind, || t.run(|| f(&ins)));
-        ferrax_ir::cx::with_cut_lanes(spmd, run)?
+        let typed = mapped.as_ref().map_or(vec![], |(p, axes)| p.mesh.grid.names(axes).to_vec());
+        ferrax_ir::cx::with_cut_lanes(if spmd.is_empty() { &typed } else { spmd }, run)?
     };
     let out = |(i, v): (usize, &Value)| {
         v.check_alive()?;
