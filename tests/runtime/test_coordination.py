@@ -143,7 +143,7 @@ def test_who_has_no_secret_is_refused_and_nothing_else_is_disturbed():
     text = attempt(stranger.key_value_set, "a", "b")
     assert text.startswith("UNAVAILABLE: process 0 cannot be reached: 127.0.0.1:") and not store._values
     friend = Client(1, 2, Service(place["addresses"], bytes.fromhex(place["secret"]), None).ask, 1)
-    assert attempt(friend._ask, "_fail", "a") == "INTERNAL: ValueError(\"no request: '_fail'\")"
+    assert attempt(friend._ask, "_fail", "a") == "INTERNAL: ValueError(\"unknown request '_fail'\")"
     friend.key_value_set("a", "b")
     assert store._values == {"a": "b"} and friend.get_live_nodes([0, 1, 5]) == {0: 2, 1: 3}
 
