@@ -365,8 +365,8 @@ class Client:
         return _core.live_executables(self.platform)
 
     def process_index(self):
-        """0: a run has one process."""
-        return 0
+        """The index of this process."""
+        return _core.process_index()
 
 
 @functools.cache
