@@ -69,10 +69,10 @@ def attempt(f, *args):
 
 
 @given(st.lists(st.tuples(st.booleans(), requests), max_size=20))
-def test_requests_of_all_processes_are_those_of_one_table(asked):
+def test_requests_of_all_processes_are_those_of_one_table(sequence):
     STORE._values.clear()
     known = {}
-    for remote, (what, *given_) in asked:
+    for remote, (what, *given_) in sequence:
         wanted = expected(known, what, *given_)
         assert attempt(getattr(REMOTE if remote else OWN, what), *given_) == wanted, (what, given_)
     assert known == {k: v.encode("latin-1").decode() for k, v in STORE._values.items()}

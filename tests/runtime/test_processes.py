@@ -68,7 +68,7 @@ def test_a_broadcast_reaches_each_process_once(source):
         counts = lambda: (sum(engine.transport.sent()), sum(engine.transport.taken()))
         before = counts()
         assert m.broadcast_one_to_all(np.full(1 << 17, i), is_source=i == {source}).tolist() == [{source}] * (1 << 17)
-        asked = engine.size - 1  # who the source is
+        queries = engine.size - 1  # who the source is
         print(i, *(now - then - asked for now, then in zip(counts(), before, strict=True)))
         """,
         processes=5,
