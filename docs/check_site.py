@@ -68,10 +68,10 @@ def browse(browser, address, *options):
 def complaints(browser, site, shots):
     root = site.resolve().as_uri()
     for page in PAGES:
-        _, said = browse(browser, f"{root}/{page}", "--dump-dom")
-        yield from (f"{page}: {line}" for line in said)
-    found, said = browse(browser, f"{root}/{SEARCH}", "--dump-dom")
-    yield from (f"{SEARCH}: {line}" for line in said)
+        _, lines = browse(browser, f"{root}/{page}", "--dump-dom")
+        yield from (f"{page}: {line}" for line in lines)
+    found, lines = browse(browser, f"{root}/{SEARCH}", "--dump-dom")
+    yield from (f"{SEARCH}: {line}" for line in lines)
     hits = len(re.findall(r"<li[^>]*class=\"[^\"]*kind-", found)) or found.count('<li><a href="reference/')
     print(f"{len(PAGES)} pages in {pathlib.Path(browser).name}; a search finds {hits} places")
     if not hits:

@@ -272,9 +272,9 @@ def difference(case, ours, theirs):
         if where != place or what != kind:
             return f"type: {where} {' '.join(map(str, what))}, not {' '.join(map(str, kind))}"
         if want is not None and "notvalue" not in case.options:
-            told = values(case, got, want)
-            if told:
-                return f"value: {where} {told}"
+            difference = values(case, got, want)
+            if difference:
+                return f"value: {where} {difference}"
     return None
 
 
@@ -310,7 +310,7 @@ def alike(got, want, rtol, atol):
     )
 
 
-def run(lib, oracle, table, only=None, part=(0, 1), step=1, told=None):
+def run(lib, oracle, table, only=None, part=(0, 1), step=1, report=None):
     """{function: [cases, of which both raise, [[case, what differs], ...]]}"""
     out = {}
     for line, name in functions(table)[part[0] :: part[1]]:
@@ -326,8 +326,8 @@ def run(lib, oracle, table, only=None, part=(0, 1), step=1, told=None):
             if what:
                 found.append([str(case), what])
         out[function] = [len(drawn), raised, found]
-        if told:
-            told(function, *out[function])
+        if report:
+            report(function, *out[function])
     return out
 
 

@@ -75,9 +75,9 @@ def jax_brings(folder):
 
 
 def main():
-    asked = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    asked.add_argument("wheel", type=pathlib.Path)
-    wheel = asked.parse_args().wheel.resolve()
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("wheel", type=pathlib.Path)
+    wheel = parser.parse_args().wheel.resolve()
     with tempfile.TemporaryDirectory() as folder:
         home = pathlib.Path(folder, "env")
         venv.create(home, with_pip=True)

@@ -34,10 +34,10 @@ HOLDS, NONE, REFUSED = "yes", "–", "no"
 
 # Why a derivative is refused. JAX refuses these too.
 REASONS = {
-    "pure_callback": "what a function of the host computes has no derivative but that which `custom_jvp` or `custom_vjp` gives it",
-    "io_callback": "what a function of the host computes has no derivative but that which `custom_jvp` or `custom_vjp` gives it",
-    "nextafter": "the neighbour of a number depends on how numbers are represented, not on the function it is the value of",
-    "custom_vjp_call": "forward mode is what its author did not give; reverse mode is",
+    "pure_callback": "a function of the host has no derivative, unless `custom_jvp` or `custom_vjp` defines one",
+    "io_callback": "a function of the host has no derivative, unless `custom_jvp` or `custom_vjp` defines one",
+    "nextafter": "the neighbour of a number depends on the representation of numbers and is not a differentiable function of it",
+    "custom_vjp_call": "its author has defined reverse mode alone",
     "hessenberg": "not given, as in JAX: the reflections are not continuous where a column below the diagonal is zero",
     "tridiagonal": "not given, as in JAX: the reflections are not continuous where a column below the diagonal is zero",
     "schur": "not given, as in JAX: the order of the eigenvalues, and vectors where they meet, are not continuous",

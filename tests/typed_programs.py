@@ -97,7 +97,7 @@ def outcome(text, env, mesh):
         return e
 
 
-def told(result, env):
+def described(result, env):
     """The type of a result, or the class and the words of an error, without what meshes print."""
     if isinstance(result, Exception):
         words = re.sub(r"AbstractMesh\(.*?\), (?=spec)|AbstractMesh\([^)]*\)[^)]*\)", "mesh, ", str(result).split("\n")[0])
@@ -110,7 +110,7 @@ def main(library):
     env = environment(library)
     mesh = env["jax"].make_mesh(tuple(AXES.values()), tuple(AXES))
     for text in cases(int(sys.argv[2]), int(sys.argv[3])):
-        print(f"{text} => {told(outcome(text, env, mesh), env)}")
+        print(f"{text} => {described(outcome(text, env, mesh), env)}")
 
 
 if __name__ == "__main__":

@@ -102,9 +102,9 @@ def _join(launched, num_processes, process_id, local_device_ids, timeouts):
             " Slurm, `srun --mpi=pmix` (or pmi2) with an MPI that was built for it. Where runs of one process are meant:"
             " jax.distributed.initialize(num_processes=1)"
         )
-    for name, said, found in (("num_processes", num_processes, engine.size), ("process_id", process_id, engine.rank)):
-        if said not in (None, found):
-            raise ValueError(f"distributed.initialize: {name}={said}, but MPI says {found}")
+    for name, given, found in (("num_processes", num_processes, engine.size), ("process_id", process_id, engine.rank)):
+        if given not in (None, found):
+            raise ValueError(f"distributed.initialize: {name}={given}, but MPI has {found}")
     if local_device_ids is not None:
         ids = [local_device_ids] if isinstance(local_device_ids, int) else list(local_device_ids)
         _core.config_set("jax_num_cpu_devices", len(ids))

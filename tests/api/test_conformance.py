@@ -90,8 +90,8 @@ def test_cases_are_calls(jax, table):
     for line, name in conformance.functions(table):
         if not line.reason:
             forms = conformance.cases_of(line, name)[:: max(1, len(line.forms))][:4]
-            said = [conformance.outcome(jax, case) for case in forms]
-            assert any(not isinstance(s, conformance.Wrong) for s in said), f"{forms[0]}: {said[0]}"
+            results = [conformance.outcome(jax, case) for case in forms]
+            assert any(not isinstance(s, conformance.Wrong) for s in results), f"{forms[0]}: {results[0]}"
     jax.config.update("jax_enable_x64", False)
 
 

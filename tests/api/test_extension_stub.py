@@ -98,11 +98,11 @@ def test_stub_and_extension_have_the_same_parameters(core, stub):
 def test_stub_and_extension_have_the_same_members(core, stub):
     classes = {n: x for n, x in stub.items() if isinstance(x, ast.ClassDef)}
     assert len(classes) > 20
-    said = {n: stub_members(node) for n, node in classes.items()}
-    real = {n: real_members(getattr(core, n), said[n]) for n in classes}
+    declared = {n: stub_members(node) for n, node in classes.items()}
+    real = {n: real_members(getattr(core, n), declared[n]) for n in classes}
     # its methods are those of the object that it looks them up on
     real["PjitFunction"] |= real_members(type(core.jit(lambda: 0).lower.__self__), {})
-    for name, members in said.items():
+    for name, members in declared.items():
         assert (name, members) == (name, real[name])
 
 

@@ -90,9 +90,9 @@ PROTOCOL = {
     },
     ("experimental/jet.py:zero_prop", "series_in"),  # a derivative that is zero
     ("experimental/ode.py:ravel_first_arg", "debug_info"),
-    *{("experimental/checkify.py:" + f, "outs") for f in ("_index_check", "_division_check", "_user_check")},
-    ("experimental/checkify.py:_division_check", "eqn"),
-    ("experimental/checkify.py:_nan_check", "xs"),
+    *{("experimental/checkify/_equations.py:" + f, "outs") for f in ("_index_check", "_division_check", "_user_check")},
+    ("experimental/checkify/_equations.py:_division_check", "eqn"),
+    ("experimental/checkify/_equations.py:_nan_check", "xs"),
     ("debug.py:_Placeholder.__format__", "spec"),
     ("debug.py:_Placeholder.__getattr__", "name"),
     ("debug.py:_Placeholder.__getitem__", "key"),

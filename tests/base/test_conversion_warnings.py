@@ -25,7 +25,7 @@ TOLD = {
 QUIET = ("jax.numpy.fromstring", "jax.nn.initializers.")
 
 
-def told(seen):
+def dtypes_of(seen):
     return {kind for kind, text in TOLD.items() for w in seen if str(w.message).startswith(text)}
 
 
@@ -43,24 +43,24 @@ def cases(tables=conformance.TABLES):
             for parameter in [p for p in PARAMETERS if p in parameters]:
                 free = [c for c in conformance.cases_of(line, name) if not c.wide and f"{parameter}=" not in c.expression][:2]
                 for case in free:
-                    for asked in ASKED:
-                        yield f"{function} {parameter}={asked} {case.expression}", function, parameter, asked, case
+                    for wanted in ASKED:
+                        yield f"{function} {parameter}={wanted} {case.expression}", function, parameter, wanted, case
 
 
-def warned(lib, function, parameter, asked, case):
+def warned(lib, function, parameter, wanted, case):
     """The kinds of warnings of a call, or None where it is refused."""
     lib.config.update("jax_enable_x64", False)
     with warnings.catch_warnings(record=True) as seen, np.errstate(all="ignore"):
         warnings.simplefilter("always")
         try:
             names = conformance.environment(lib, case)
-            names["f"] = functools.partial(names["f"], **{parameter: ASKED[asked]})
+            names["f"] = functools.partial(names["f"], **{parameter: ASKED[wanted]})
             operands = [lib.numpy.asarray(x) if hasattr(x, "dtype") and not case.as_numpy else x for x in case.operands]
             del seen[:]
             eval(case.expression, {**names, **{f"a{k}": x for k, x in enumerate(operands)}})
         except Exception:
             return None
-        return told(seen)
+        return dtypes_of(seen)
 
 
 @pytest.mark.ours
@@ -68,9 +68,9 @@ def warned(lib, function, parameter, asked, case):
 def test_requested_dtypes(jax, table):
     """A dtype of 64 bits warns of the narrower one wherever it is taken; Python's classes, which ask for no size, do not."""
     wrong = []
-    for call, function, parameter, asked, case in cases([table]):
-        got = warned(jax, function, parameter, asked, case)
-        if got is not None and not function.startswith(QUIET) and ("64" in got) != (asked not in ("float", "int")):
+    for call, function, parameter, wanted, case in cases([table]):
+        got = warned(jax, function, parameter, wanted, case)
+        if got is not None and not function.startswith(QUIET) and ("64" in got) != (wanted not in ("float", "int")):
             wrong.append(f"{call}: {sorted(got)}")
     assert not wrong, "\n".join(wrong)
 
@@ -107,7 +107,7 @@ def test_imaginary_parts_that_are_dropped(jax, jnp, lax, kind, call):
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         eval(call, names)
-    assert told(seen) == ({kind} if kind else set())
+    assert dtypes_of(seen) == ({kind} if kind else set())
 
 
 def test_a_complex_number_is_no_float(jax, jnp, lax):

@@ -9,7 +9,7 @@ pytestmark = pytest.mark.ours
 XS = [3.0, 2.0, 1.0, 0.0, -1.0]
 
 
-def told(f, *args):
+def report(f, *args):
     """What is said of a program: the operation, the line's text, and the times round from the innermost loop outwards."""
     with pytest.raises(FloatingPointError) as e:
         f(*args)
@@ -64,26 +64,26 @@ NAMES = ["scan", "scan backwards", "while", "fori with a traced bound", "nested"
 def test_the_operation_that_makes_a_nan_under_jit_is_named(jax, jnp, name):
     f, x, want = programs(jax, jnp)[name]
     with jax.debug_nans(True):
-        assert told(jax.jit(f), x) == ("nan", *want)
+        assert report(jax.jit(f), x) == ("nan", *want)
 
 
 @pytest.mark.parametrize("name", ["scan", "while", "map", "nested", "a branch in a loop", "a derivative", "a derivative of a loop"])
 def test_the_operation_that_makes_a_nan_outside_of_jit_is_named(jax, jnp, name):
     f, x, want = programs(jax, jnp)[name]
     with jax.debug_nans(True):
-        assert told(f, x) == ("nan", *want)
+        assert report(f, x) == ("nan", *want)
 
 
 def test_derivatives_of_jitted_loops(jax, jnp):
     g = jax.value_and_grad(jax.jit(lambda x: jax.lax.scan(lambda c, _: (step(jnp, c), None), x, None, length=5)[0]))
     with jax.debug_nans(True):
-        assert told(g, 9.0) == ("nan", "sqrt", "step", [("3", "scan")])
+        assert report(g, 9.0) == ("nan", "sqrt", "step", [("3", "scan")])
 
 
 def test_infinities(jax, jnp):
     loop = lambda x: jax.lax.while_loop(lambda s: s[0] < 50, lambda s: (s[0] + 1, s[1] * 1e3), (0, x))  # grows
     with jax.debug_infs(True):
-        assert told(jax.jit(loop), 1.0) == ("inf", "mul", "grows", [("12", "while")])
+        assert report(jax.jit(loop), 1.0) == ("inf", "mul", "grows", [("12", "while")])
 
 
 def test_unread_nans_are_not_reported(jax, jnp):

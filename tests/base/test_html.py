@@ -186,13 +186,13 @@ def test_shardings_show_their_parts(jax, child):
     assert cells[3] == [["0, 1, 2, 3, 4, 5, 6, 7"]]
 
 
-def told(*args, **env):
+def command(*args, **env):
     done = subprocess.run([sys.executable, "-m", "ferrax", *args], capture_output=True, text=True, timeout=120, env=os.environ | env)
     return done.returncode, done.stdout, done.stderr
 
 
 def test_info_describes_the_machine(jax):
-    status, out, _ = told("info", FERRAX_ENABLE_X64="1", FERRAX_NUM_THREADS="3")
+    status, out, _ = command("info", FERRAX_ENABLE_X64="1", FERRAX_NUM_THREADS="3")
     assert status == 0
     sections = dict(re.findall(r"(?m)^(\S.*):\n((?:  .*\n)+)", out))
     assert list(sections) == [
@@ -209,15 +209,15 @@ def test_info_describes_the_machine(jax):
     assert f"ferrax {jax.__version__} (" in sections["versions"] and f"numpy {np.__version__}" in sections["versions"]
     assert re.search(r"cpu:0: cpu \(\d+ threads?, \w+\)", sections["devices"]) and "gpu" in sections["devices"]
     tiers = dict(re.findall(r"(\w+): (.*)", sections["instructions"]))
-    assert list(tiers) == ["portable", "avx2", "avx512"] and sum(", in use" in said for said in tiers.values()) == 1 and tiers["portable"].startswith("here")
+    assert list(tiers) == ["portable", "avx2", "avx512"] and sum(", in use" in text for text in tiers.values()) == 1 and tiers["portable"].startswith("here")
     assert "none" in sections["graphics adapters"] or {"driver", "largest buffer", "kind"} <= set(re.findall(r"    ([\w ]+): ", sections["graphics adapters"]))
     assert "FERRAX_NUM_THREADS=3" in sections["limits"] and "64-bit types are on" in sections["limits"]
     assert "jax_enable_x64 = True" in sections["flags that were set"] and "FERRAX_ENABLE_X64=1" in sections["environment"]
 
 
 def test_info_takes_no_arguments():
-    assert told("info", "more")[0::2] == (1, "usage: python -m ferrax info\n")
-    assert "python -m ferrax info" in told("--help")[1]
+    assert command("info", "more")[0::2] == (1, "usage: python -m ferrax info\n")
+    assert "python -m ferrax info" in command("--help")[1]
 
 
 def test_these_modules_are_imported_at_first_use(child):

@@ -122,9 +122,9 @@ def test_install_in_a_program(python):
 def test_an_imported_jax_stays(python, tmp_path):
     written(tmp_path / "there", "x = 5", "jax/__init__.py")
     line = "import jax, ferrax.compat\ntry: ferrax.compat.install()\nexcept ImportError as e: print(e)\nprint(jax.x)"
-    said, _ = python("-c", line, path=[tmp_path / "there"])
-    assert "call ferrax.compat.install() before the first `import jax`" in said
-    assert said.endswith("\n5\n")
+    output, _ = python("-c", line, path=[tmp_path / "there"])
+    assert "call ferrax.compat.install() before the first `import jax`" in output
+    assert output.endswith("\n5\n")
 
 
 def test_an_installed_jax_is_left_alone(python, tmp_path):
@@ -151,15 +151,15 @@ ASKS = {
 def test_the_error_for_an_absent_name_names_the_importer(python, tmp_path, line):
     written(tmp_path, line, "asking.py")
     error, says = ASKS[line]
-    said = python("-m", "ferrax", "-c", "import asking", status=1)[1]
-    assert error in said
-    assert says in said
+    output = python("-m", "ferrax", "-c", "import asking", status=1)[1]
+    assert error in output
+    assert says in output
 
 
 def test_an_installed_jax_is_reported_without_a_program(python):
     line = "import ferrax.compat; ferrax.compat.install(); import jax\nfor m in (jax.nn, jax.lax, jax.random, jax.experimental):\n    try: m.no_such\n    except AttributeError as e: print(e)"
-    said = python("-c", line)[0].splitlines()
-    assert [s.split(",")[0] for s in said] == [f"Ferrax has no jax.{m}.no_such" for m in ("nn", "lax", "random", "experimental")]
+    output = python("-c", line)[0].splitlines()
+    assert [s.split(",")[0] for s in output] == [f"Ferrax has no jax.{m}.no_such" for m in ("nn", "lax", "random", "experimental")]
 
 
 def test_the_dictionary_of_jax_is_whole(python):
@@ -218,8 +218,8 @@ if hasattr(jax, "nor_this"):
 def test_doctor(python, tmp_path):
     written(tmp_path, LIBRARY, "patient/__init__.py")
     written(tmp_path, "from jax import in_a_test", "patient/tests/test_one.py")
-    said, errors = python("-m", "ferrax", "doctor", "patient", status=1, path=[tmp_path])
-    lines = said.splitlines()
+    output, errors = python("-m", "ferrax", "doctor", "patient", status=1, path=[tmp_path])
+    lines = output.splitlines()
     at = next(i for i, line in enumerate(lines) if line.startswith("can be imported"))
     names = [line.split(":")[0].strip() for line in lines[2:at]]
     assert names == ["jax.no_such_module.thing", "jax.nor_this", "jax.not_this", "jax.numpy.linalg.no_norm", "jax.numpy.no_such"]

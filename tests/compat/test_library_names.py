@@ -251,7 +251,7 @@ def served():
 
 @pytest.mark.ours
 def test_every_listed_name_exists(served):
-    said = served(
+    output = served(
         "import importlib",
         "from ferrax.compat._standins import MIRRORS, _ROWS",
         "from ferrax.compat._foreign import FOREIGN",
@@ -261,12 +261,12 @@ def test_every_listed_name_exists(served):
         "    for n in names - {'*'}: getattr(importlib.import_module(m), n)",
         "print('all')",
     )
-    assert said == ["all"]
+    assert output == ["all"]
 
 
 @pytest.mark.ours
 def test_names_of_other_compilers(served):
-    said = served(
+    output = served(
         "import jaxlib.mlir.ir as ir",
         "from jax.interpreters.mlir import LoweringRuleContext",
         "from jax.experimental.pallas.ops.tpu.splash_attention import splash_attention_mask",
@@ -277,7 +277,7 @@ def test_names_of_other_compilers(served):
         "    except NotImplementedError as e: print(str(e).split(':')[0])",
         "print(hasattr(ir, '_private'), hasattr(splash_attention_mask, 'no_such'))",
     )
-    assert said == [
+    assert output == [
         "jaxlib.mlir.ir.F32Type.get",
         "jax.experimental.pallas.ops.tpu.splash_attention.splash_attention_mask.Mask",
         "jax.interpreters.mlir.LoweringRuleContext",
@@ -305,13 +305,13 @@ def test_conversion_to_tensorflow_exists_where_tensorflow_does(served, tmp_path)
 
 @pytest.mark.ours
 def test_dispatchers_see_jax(served):
-    said = served(
+    output = served(
         "x = jnp.ones(2)",
         "print(type(x).__module__, type(x).__name__, jax.Array.__module__)",
         "jax.jit(lambda x: print(type(x).__module__.split('.')[0], type(x).__mro__[1].__module__) or x)(x)",
         "import pickle; print(pickle.loads(pickle.dumps(x)), pickle.loads(pickle.dumps(type(x))) is type(x), isinstance(x, jax.Array))",
     )
-    assert said == ["jaxlib._jax ArrayImpl jax", "jax jax", "[1. 1.] True True"]
+    assert output == ["jaxlib._jax ArrayImpl jax", "jax jax", "[1. 1.] True True"]
 
 
 INTERNALS = {

@@ -34,13 +34,13 @@ def test_examples(jax, jnp, name, tmp_path, monkeypatch):
     names = {"jax": jax, "jnp": jnp, "grad": jax.grad, "jit": jax.jit, "vmap": jax.vmap}
     # `sharding` also for `set_mesh`, which is public under modules that import it
     names |= {name: getattr(jax, name) for name in ("lax", "nn", "random", "sharding")} | vars(module)
-    said, seen = [], set()
+    output, seen = [], set()
     for title, text in [*written(module), *made(module)]:
         if text not in seen:
             seen.add(text)
             example = doctest.DocTestParser().get_doctest(text, dict(names), title, module.__file__, None)
-            doctest.DocTestRunner(verbose=False, optionflags=doctest.NORMALIZE_WHITESPACE).run(example, out=said.append)
-    assert not said, "".join(said)
+            doctest.DocTestRunner(verbose=False, optionflags=doctest.NORMALIZE_WHITESPACE).run(example, out=output.append)
+    assert not output, "".join(output)
 
 
 def written(module):
@@ -119,10 +119,12 @@ def complaints(name, function):
     refused = any("always" in line for line in section(text, "Raises") or ())
     if section(text, "Returns") is None and section(text, "Yields") is None and not refused:
         yield f"{name}: no Returns"
-    said = [word.strip(" *") for line in section(text, "Args") or () if (m := re.match(r"(\*{0,2}\w+(, \*{0,2}\w+)*): \S", line)) for word in m[1].split(",")]
+    documented = [
+        word.strip(" *") for line in section(text, "Args") or () if (m := re.match(r"(\*{0,2}\w+(, \*{0,2}\w+)*): \S", line)) for word in m[1].split(",")
+    ]
     taken = parameters(function)
-    if sorted(said) != sorted(taken):
-        yield f"{name}: Args of {said}, parameters {taken}"
+    if sorted(documented) != sorted(taken):
+        yield f"{name}: Args of {documented}, parameters {taken}"
 
 
 @pytest.mark.ours

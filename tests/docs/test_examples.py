@@ -34,13 +34,13 @@ def run(name, folder, *args):
 def test_example(name, tmp_path):
     for module in NEEDS.get(name, ()):
         pytest.importorskip(module)
-    said = run(name, tmp_path, "--short", "--png", "picture.png")
+    output = run(name, tmp_path, "--short", "--png", "picture.png")
     drawn = importlib.util.find_spec("matplotlib") is not None
-    assert (tmp_path / "picture.png").exists() == drawn and ("picture: picture.png" in said) == drawn
+    assert (tmp_path / "picture.png").exists() == drawn and ("picture: picture.png" in output) == drawn
 
 
 @pytest.mark.ours
 def test_a_trained_model_is_served_elsewhere(tmp_path, jax):
-    said = run("serve", tmp_path, "served", "--steps", "400", "--png", "picture.png")
-    assert "f32[n,2] -> f32[n,3]" in said.replace("float32", "f32").replace(" ", "").replace("->", " -> "), said
+    output = run("serve", tmp_path, "served", "--steps", "400", "--png", "picture.png")
+    assert "f32[n,2] -> f32[n,3]" in output.replace("float32", "f32").replace(" ", "").replace("->", " -> "), output
     assert {p.name for p in (tmp_path / "served").iterdir()} == {"model.ferrax", "points.f32", "logits.f32"}

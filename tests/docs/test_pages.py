@@ -36,7 +36,7 @@ def test_code_runs(page, tmp_path, monkeypatch, jax, jnp):
     if page.stem == "plans" and platform.machine() not in ("x86_64", "AMD64"):
         pytest.skip("the plan that is shown is of an x86-64 machine")
     monkeypatch.chdir(tmp_path)
-    text, names, said = page.read_text(), {"__name__": "page"}, []
+    text, names, output = page.read_text(), {"__name__": "page"}, []
     blocks = [m for m in BLOCK.finditer(text) if m[1] in ("python", "pycon")]
     lacking = {name for m in blocks for name in wanted(m[2]) if importlib.util.find_spec(name) is None}
     lacking |= {"a C compiler" for m in blocks if '"cc"' in m[2] and shutil.which("cc") is None}
@@ -53,9 +53,9 @@ def test_code_runs(page, tmp_path, monkeypatch, jax, jnp):
         if os.environ.get("FERRAX_BLESS"):
             written = written.replace(m[2], blessed(session))
         else:
-            doctest.DocTestRunner(verbose=False, optionflags=FLAGS).run(session, out=said.append, clear_globs=False)
+            doctest.DocTestRunner(verbose=False, optionflags=FLAGS).run(session, out=output.append, clear_globs=False)
         names = session.globs
-    assert not said, "".join(said)
+    assert not output, "".join(output)
     if written != text:
         page.write_text(written)
 
@@ -71,8 +71,8 @@ def blessed(session):
             try:
                 exec(compile(example.source, "session", "single"), session.globs)
             except Exception as e:
-                said = f"{type(e).__module__}.{type(e).__qualname__}: {e}".removeprefix("builtins.").splitlines()[0]
-                printed = io.StringIO(f"Traceback (most recent call last):\n    ...\n{said.rstrip('.')}...\n")
+                summary = f"{type(e).__module__}.{type(e).__qualname__}: {e}".removeprefix("builtins.").splitlines()[0]
+                printed = io.StringIO(f"Traceback (most recent call last):\n    ...\n{summary.rstrip('.')}...\n")
         out += ["<BLANKLINE>" if not line.strip() else line for line in printed.getvalue().rstrip("\n").split("\n")] if printed.getvalue() else []
     return "\n".join(out) + "\n"
 

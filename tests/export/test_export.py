@@ -433,9 +433,9 @@ def test_symbolic_comparisons(jax, export):
     b, c = export.symbolic_shape("b, c")
     for holds in (b >= 1, b > 0, b + 1 > b, b >= b, b - 1 >= 0, b // 2 <= b, b % 3 < 3, b * c - 1 >= 0, not b <= 0, not b < b):
         assert holds is True
-    for asked in (lambda: b > 1, lambda: b < c, lambda: b >= 2 * c, lambda: max(b, c), lambda: int(b)):
+    for condition in (lambda: b > 1, lambda: b < c, lambda: b >= 2 * c, lambda: max(b, c), lambda: int(b)):
         with pytest.raises(jax.errors.InconclusiveDimensionOperation, match="Symbolic dimension"):
-            asked()
+            condition()
     assert repr(jax.core.max_dim(b, c)) == "max(b, c)" and jax.core.max_dim(1, b) == b and jax.core.min_dim(3, 4) == 3
 
 

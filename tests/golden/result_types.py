@@ -329,7 +329,7 @@ def calls():
     yield from ((form, arrays) for form in FORMS.strip().splitlines())
 
 
-def told(jax, env, call, kinds):
+def described(jax, env, call, kinds):
     """What comes of one call."""
     scalars = {v: SCALARS[k] for v, k in zip("ab", kinds, strict=False) if k in SCALARS}
     width = jax.numpy.zeros(0, float).dtype
@@ -354,7 +354,7 @@ def table(jax):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 for call, operands in calls():
-                    row = {" ".join(kinds): told(jax, env, call, kinds) for kinds in operands}
+                    row = {" ".join(kinds): described(jax, env, call, kinds) for kinds in operands}
                     out[f"{call} {64 if wide else 32}"] = {k: v for k, v in row.items() if v is not None}
         finally:
             jax.config.update("jax_enable_x64", False)

@@ -41,13 +41,13 @@ def test_so_do_its_own_children():
 
 
 def test_a_test_that_does_not_end_is_ended(session):
-    status, said = session("import threading\ndef test_it():\n    threading.Event().wait()", FERRAX_TEST_SECONDS="3")
-    assert status and "test_it has run for 3 s" in said and "in test_it" in said
+    status, output = session("import threading\ndef test_it():\n    threading.Event().wait()", FERRAX_TEST_SECONDS="3")
+    assert status and "test_it has run for 3 s" in output and "in test_it" in output
 
 
 @pytest.mark.parametrize("where", ["here", "child"])
 def test_an_internal_error_fails_the_test_that_met_it(session, where):
     report = "import os; open(os.environ['FERRAX_FAULTS'], 'a').write('invalid plan: a reason\\n')"
     code = report if where == "here" else f"import subprocess, sys; subprocess.run([sys.executable, '-c', {report!r}], check=True)"
-    status, said = session(f"def test_one():\n    {code}\ndef test_other(): pass")
-    assert status == 1 and "invalid plan: a reason" in said and "2 passed, 1 error" in said
+    status, output = session(f"def test_one():\n    {code}\ndef test_other(): pass")
+    assert status == 1 and "invalid plan: a reason" in output and "2 passed, 1 error" in output

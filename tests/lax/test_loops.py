@@ -436,19 +436,19 @@ def test_invalid_indices(lax, index, words):
 
 
 def test_steps_that_return_no_pair_and_carries_that_change(jax, lax, jnp):
-    def said(step, init):
+    def message_of(step, init):
         with pytest.raises(TypeError) as e:
             lax.scan(step, init, None, length=2)
         return str(e.value)
 
-    assert said(lambda c, x: c, 1.0) == "scan body output must be a pair, got ~float32[]."
-    assert said(lambda c, x: None, 1.0) == "scan body output must be a pair, got None."
-    assert "The input carry c is a <class 'dict'> with 2 children but" in said(lambda c, x: ({"a": c["a"]}, x), {"a": 1.0, "b": 2.0})
+    assert message_of(lambda c, x: c, 1.0) == "scan body output must be a pair, got ~float32[]."
+    assert message_of(lambda c, x: None, 1.0) == "scan body output must be a pair, got None."
+    assert "The input carry c is a <class 'dict'> with 2 children but" in message_of(lambda c, x: ({"a": c["a"]}, x), {"a": 1.0, "b": 2.0})
     assert (
         "has type float32[3,2] but the corresponding output carry component has type int32[2,3], so the dtypes do not match, and the shapes do not match."
-        in said(lambda c, x: (jnp.ones((2, 3), int), x), jnp.ones((3, 2)))
+        in message_of(lambda c, x: (jnp.ones((2, 3), int), x), jnp.ones((3, 2)))
     )
-    assert "returned a value of type <class 'str'> at output component [1], which is not a valid JAX type" in said(lambda c, x: (c, "a"), 1.0)
+    assert "returned a value of type <class 'str'> at output component [1], which is not a valid JAX type" in message_of(lambda c, x: (c, "a"), 1.0)
 
 
 @pytest.mark.parametrize("length", [4.0, np.float32(4), np.float64(4), np.array(4), np.int8(4), np.array(4.0)])

@@ -301,15 +301,15 @@ NUMBERS = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 bfloat16 float
 COMPATIBLE, SIGNEDNESS, NARROWER = "Input type is incompatible", "must have the same signedness", "must not be narrower"
 
 
-def refused_preference(jnp, given, asked):
+def refused_preference(jnp, given, preferred):
     """Why products of a dtype are not summed as another, by the rule of JAX 0.10.2; None where they are."""
     is_a = lambda d, kind: jnp.issubdtype(jnp.dtype(d), kind)
-    if not (is_a(given, jnp.integer) and is_a(asked, jnp.floating)):
-        if any(is_a(given, kind) and not is_a(asked, kind) for kind in (jnp.integer, jnp.floating, jnp.complexfloating)):
+    if not (is_a(given, jnp.integer) and is_a(preferred, jnp.floating)):
+        if any(is_a(given, kind) and not is_a(preferred, kind) for kind in (jnp.integer, jnp.floating, jnp.complexfloating)):
             return COMPATIBLE
-        if is_a(given, jnp.signedinteger) and not is_a(asked, jnp.signedinteger):
+        if is_a(given, jnp.signedinteger) and not is_a(preferred, jnp.signedinteger):
             return SIGNEDNESS
-    return NARROWER if jnp.dtype(asked).itemsize < jnp.dtype(given).itemsize else None
+    return NARROWER if jnp.dtype(preferred).itemsize < jnp.dtype(given).itemsize else None
 
 
 @pytest.mark.parametrize("given", NUMBERS)
@@ -317,22 +317,22 @@ def test_what_convolutions_are_summed_as(jax, jnp, lax, given):
     """Every dtype as every other: refused for one reason, or the sums of products of numbers converted first; booleans are counted."""
     with jax.enable_x64(True):
         x, w = jnp.array([[[1, 0, 3, 250, 5]]]).astype(given), jnp.array([[[1, 2, 1]]]).astype(given)
-        for asked in NUMBERS:
-            conv = lambda x, w, asked=asked: lax.conv_general_dilated(x, w, (1,), "VALID", preferred_element_type=asked)
-            if why := refused_preference(jnp, given, asked):
+        for preferred in NUMBERS:
+            conv = lambda x, w, preferred=preferred: lax.conv_general_dilated(x, w, (1,), "VALID", preferred_element_type=preferred)
+            if why := refused_preference(jnp, given, preferred):
                 with pytest.raises(TypeError, match=why):
                     conv(x, w)
                 continue
-            first = np.bool_ if asked == "bool" else jnp.dtype(asked)
+            first = np.bool_ if preferred == "bool" else jnp.dtype(preferred)
             a, b = np.asarray(x)[0, 0].astype(first), np.asarray(w)[0, 0].astype(first)
-            wide = np.complex128 if "complex" in asked else np.float64 if "float" in asked else first
+            wide = np.complex128 if "complex" in preferred else np.float64 if "float" in preferred else first
             want = np.correlate(a.astype(wide), b.astype(wide), "valid").astype(first)
             for f in (conv, jax.jit(conv)):
                 got = f(x, w)
-                assert got.dtype == asked
+                assert got.dtype == preferred
                 # a result of 16 bits is rounded once: nearest
                 np.testing.assert_allclose(
-                    np.asarray(got)[0, 0].astype(wide), want.astype(wide), rtol=2**-8 if asked == "bfloat16" else 2**-10 if asked == "float16" else 0
+                    np.asarray(got)[0, 0].astype(wide), want.astype(wide), rtol=2**-8 if preferred == "bfloat16" else 2**-10 if preferred == "float16" else 0
                 )
             assert jax.vmap(conv)(x[None], w[None]).tolist() == got[None].tolist()
 

@@ -104,36 +104,6 @@ def leaves(result):
     return json.loads(json.dumps(out))
 
 
-def is_earlier(outcome):
-    """Whether a record is of the earlier form: of each array the shape and the first twelve numbers, without its dtype."""
-    return isinstance(outcome, list) and any(not isinstance(x, list) or x[0].startswith("[") for x in outcome)
-
-
-def earlier_leaves(result):
-    """The leaves of a result in the earlier form."""
-    out = []
-    for x in jax.tree.leaves(result):
-        kind, *rest = leaf(x)
-        if kind in ("str", "type"):
-            out.append(rest[0])
-        elif hasattr(x, "dtype") and jax.dtypes.issubdtype(x.dtype, jax.dtypes.prng_key):
-            out.append(str(x.dtype))
-        else:
-            flat = np.asarray(x).astype(np.complex128).ravel()
-            numbers = [*flat.real, *flat.imag] if np.iscomplexobj(x) else flat.real
-            out.append([f"{list(np.shape(x))}", *[float(f"{v:.6g}") for v in numbers[:12]]])
-    return json.loads(json.dumps(out))
-
-
-def assert_agrees_earlier(got, want):
-    """The same leaves of the earlier form, to two parts in a thousand."""
-    assert len(got) == len(want), f"{len(got)} leaves instead of {len(want)}"
-    for i, (g, w) in enumerate(zip(got, want, strict=True)):
-        assert isinstance(w, list) == isinstance(g, list) and (g[0] == w[0] if isinstance(w, list) else g == w), f"leaf {i}: {g} instead of {w}"
-        if isinstance(w, list):
-            np.testing.assert_allclose(g[1:], w[1:], rtol=2e-3, atol=2e-3, err_msg=f"leaf {i}")
-
-
 def tolerance_of(kind):
     """How far numbers of a dtype may differ, relative to the largest of their leaf, and how far whatever their size is."""
     name = {"float": "float32", "complex": "float32", "complex64": "float32", "complex128": "float64"}.get(kind.split("[")[0], kind.split("[")[0])
@@ -212,7 +182,7 @@ class Programs:
             return {"raises": type(e).__name__}
         if raises is not None:
             pytest.fail(f"{name} gives a result; an error {raises} is expected")
-        return earlier_leaves(result) if not ON_JAX and is_earlier(self.stored.get(name)) else leaves(result)
+        return leaves(result)
 
     @functools.cached_property
     def _elsewhere(self):
@@ -262,8 +232,6 @@ class Programs:
         want = self.stored[name]
         if isinstance(got, dict) or isinstance(want, dict):
             assert got == want
-        elif is_earlier(want):
-            assert_agrees_earlier(got, want)
         else:
             assert_agrees(got, want, within)
 
@@ -274,7 +242,7 @@ class Programs:
 
 
 def counted(library):
-    """How many recorded programs of a library compute, how many end in an error, as they should, and how many are recorded in the earlier form."""
+    """How many recorded programs of a library compute, and how many end in an error, as they should."""
     seen = json.loads((VALUES / f"{library}.json").read_text()).values()
-    errors, earlier = sum(isinstance(outcome, dict) for outcome in seen), sum(map(is_earlier, seen))
-    return len(seen) - errors - earlier, errors, earlier
+    errors = sum(isinstance(outcome, dict) for outcome in seen)
+    return len(seen) - errors, errors

@@ -3,8 +3,7 @@
     python tests/libraries/page.py          # writes the table; tests/harness/test_library_recorder.py checks it
 
 A row counts the programs that compute something of which all leaves are compared; those that end in the error that they announce; and of all of them
-those that give something else on Ferrax, which are listed under the known limitations. All others agree, or their tests fail. Programs whose record has
-the earlier form are not counted.
+those that give something else on Ferrax, which are listed under the known limitations. All others agree, or their tests fail.
 """
 
 import pathlib
@@ -74,15 +73,13 @@ def versions():
 
 
 def table():
-    """The table, and what is to be said of it."""
-    pinned, rows, sums, earlier = versions(), "", [0, 0, 0], 0
+    """The table."""
+    pinned, rows, sums = versions(), "", [0, 0, 0]
     for title, purpose, distributions, record in LIBRARIES:
-        computing, errors, old = counted(record)
-        numbers = [computing, errors, sum(library == record for library, _ in KNOWN)]
-        sums, earlier = [a + b for a, b in zip(sums, numbers, strict=True)], earlier + old
+        numbers = [*counted(record), sum(library == record for library, _ in KNOWN)]
+        sums = [a + b for a, b in zip(sums, numbers, strict=True)]
         rows += f"| {title} | {purpose} | {', '.join(pinned[d] for d in distributions.split())} | {' | '.join(str(n) if n else '' for n in numbers)} |\n"
-    note = f"\nA further {earlier} programs are not counted: their records hold the first twelve numbers of each array, which are compared to two parts in a thousand.\n"
-    return f"{HEAD}{rows}| all | | | {' | '.join(map(str, sums))} |\n{note if earlier else ''}"
+    return f"{HEAD}{rows}| all | | | {' | '.join(map(str, sums))} |\n"
 
 
 def with_table(text):

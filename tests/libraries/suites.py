@@ -57,30 +57,30 @@ def compare(ours, theirs):
 
 
 def main():
-    asked = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    asked.add_argument("folder", type=pathlib.Path, nargs="?")
-    asked.add_argument("words", nargs="*")
-    asked.add_argument("--only", type=pathlib.Path)
-    asked.add_argument("--write", type=pathlib.Path)
-    asked.add_argument("--seconds", type=float, default=600.0)
-    asked.add_argument("--compare", nargs=2, type=pathlib.Path)
-    asked = asked.parse_args()
-    if asked.compare:
-        sys.exit(compare(*(json.loads(p.read_text()) for p in asked.compare)) > 0)
-    chosen = files(asked.folder, asked.words)
-    if asked.only:
-        failing = {name.split("::")[0] for name, now in json.loads(asked.only.read_text()).items() if now == "failed"}
+    arguments = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    arguments.add_argument("folder", type=pathlib.Path, nargs="?")
+    arguments.add_argument("words", nargs="*")
+    arguments.add_argument("--only", type=pathlib.Path)
+    arguments.add_argument("--write", type=pathlib.Path)
+    arguments.add_argument("--seconds", type=float, default=600.0)
+    arguments.add_argument("--compare", nargs=2, type=pathlib.Path)
+    arguments = arguments.parse_args()
+    if arguments.compare:
+        sys.exit(compare(*(json.loads(p.read_text()) for p in arguments.compare)) > 0)
+    chosen = files(arguments.folder, arguments.words)
+    if arguments.only:
+        failing = {name.split("::")[0] for name, now in json.loads(arguments.only.read_text()).items() if now == "failed"}
         chosen = [p for p in chosen if str(p) in failing]
     seen = {}
     for file in chosen:
-        now, said = outcomes(asked.folder, file, asked.seconds)
+        now, output = outcomes(arguments.folder, file, arguments.seconds)
         seen |= now
         bad = sum(o == "failed" for o in now.values())
         print(f"{file}: {len(now)} tests, {bad} fail", flush=True)
-        if said:
-            print(said, flush=True)
-        if asked.write:
-            asked.write.write_text(json.dumps(seen, indent=0))
+        if output:
+            print(output, flush=True)
+        if arguments.write:
+            arguments.write.write_text(json.dumps(seen, indent=0))
     print(f"{len(seen)} tests, {sum(o == 'passed' for o in seen.values())} pass, {sum(o == 'failed' for o in seen.values())} fail")
 
 

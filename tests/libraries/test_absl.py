@@ -16,19 +16,19 @@ def run(program, *args):
 
 
 def test_a_command_line_is_read():
-    status, said, _ = run(PARSED, "--jax_enable_x64=true", "--unknown", "3", "--jax_numpy_rank_promotion=warn", "--", "--jax_debug_nans")
-    assert (status, said) == (0, ["True False warn -1", "False False warn -1"])
+    status, output, _ = run(PARSED, "--jax_enable_x64=true", "--unknown", "3", "--jax_numpy_rank_promotion=warn", "--", "--jax_debug_nans")
+    assert (status, output) == (0, ["True False warn -1", "False False warn -1"])
 
 
 def test_a_program_of_absl_s():
-    status, said, _ = run(RUN, "--jax_enable_x64", "a", "--nojax_debug_nans", "b")
-    assert (status, said) == (0, ["['a', 'b']", "True False allow -1"])
+    status, output, _ = run(RUN, "--jax_enable_x64", "a", "--nojax_debug_nans", "b")
+    assert (status, output) == (0, ["['a', 'b']", "True False allow -1"])
 
 
 @pytest.mark.parametrize("wrong", ["--jax_enable_x63", "--jax_numpy_rank_promotion=foo", "--jax_enable_x64=perhaps"])
 def test_mistakes_in_a_command_line_are_reported(wrong):
-    status, said, errors = run(RUN, wrong)
+    status, output, errors = run(RUN, wrong)
     assert status == 1
-    assert not said
+    assert not output
     assert "Flags parsing error" in errors
     assert wrong.strip("-").split("=")[0] in errors

@@ -583,9 +583,9 @@ def test_new_arrays_stay_with_what_they_are_like(child):
         like += [lax.full_like(x, 2), lax.full_like(x, 2, shape=(2,)), jnp.nonzero(x)[0], jnp.flatnonzero(x), jnp.argwhere(x), jnp.where(x > 0)[0]]
         like += [x[x > 3], x[x > 0], x[:0]]
         assert all(y.device == d[1] and y.committed for y in like), [y.device for y in like]
-        asked = [jnp.zeros_like(x, device=d[2]), jnp.full_like(x, 2, device=d[2]), jnp.arange(3, device=d[2]), jnp.linspace(0, 1, 3, device=d[2])]
-        asked += [jnp.full((3,), jnp.arange(3), device=d[2]), jnp.eye(2, device=d[2]), jnp.asarray([1], device=d[2])]
-        assert all(y.device == d[2] and y.committed for y in asked), [y.device for y in asked]
+        placed = [jnp.zeros_like(x, device=d[2]), jnp.full_like(x, 2, device=d[2]), jnp.arange(3, device=d[2]), jnp.linspace(0, 1, 3, device=d[2])]
+        placed += [jnp.full((3,), jnp.arange(3), device=d[2]), jnp.eye(2, device=d[2]), jnp.asarray([1], device=d[2])]
+        assert all(y.device == d[2] and y.committed for y in placed), [y.device for y in placed]
         assert not jnp.zeros_like(jnp.ones(3)).committed
         print("done")
     """

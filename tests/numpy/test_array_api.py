@@ -124,8 +124,8 @@ def test_special_case(jax, jnp, x64, dtype, case, name, words, results):
     f = getattr(jnp, name)
     args = (x1, x2)[: len(words)]
     tol = 1e-6 if dtype == "float32" else 1e-15
-    told = [(f(*map(jnp.asarray, args)), case), (jax.jit(f)(*args), f"jit {case}")]
-    for got, what in told:
+    outcomes = [(f(*map(jnp.asarray, args)), case), (jax.jit(f)(*args), f"jit {case}")]
+    for got, what in outcomes:
         if case in JAX_SAYS:
             with pytest.raises(AssertionError):
                 check(got, results[0], x1, x2, tol, what)

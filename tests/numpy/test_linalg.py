@@ -384,7 +384,7 @@ def test_options_that_choose_an_algorithm_warn_once(child):
     import ferrax.scipy.linalg as sl
     ll = jax.lax.linalg
     a = jnp.eye(3)
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         for _ in range(2):
             ll.svd(a, algorithm=ll.SvdAlgorithm.QR)
@@ -397,7 +397,7 @@ def test_options_that_choose_an_algorithm_warn_once(child):
             sl.solve_sylvester(a, a, a, tol=1e-3)
             sl.expm_frechet(a, a, method="blockEnlarge")
             ll.svd(a, algorithm=ll.SvdAlgorithm.DEFAULT)
-    print(len(said))
+    print(len(warned))
     """
     assert child(code).split() == ["9"]
 

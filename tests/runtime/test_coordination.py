@@ -69,10 +69,10 @@ def attempt(f, *args):
 
 
 @given(st.lists(st.tuples(st.booleans(), requests), max_size=20))
-def test_requests_of_all_processes_are_those_of_one_table(asked):
+def test_requests_of_all_processes_are_those_of_one_table(sequence):
     STORE._values.clear()
     known = {}
-    for remote, (what, *given_) in asked:
+    for remote, (what, *given_) in sequence:
         wanted = expected(known, what, *given_)
         assert attempt(getattr(REMOTE if remote else OWN, what), *given_) == wanted, (what, given_)
     assert known == {k: v.encode("latin-1").decode() for k, v in STORE._values.items()}
@@ -143,7 +143,7 @@ def test_who_has_no_secret_is_refused_and_nothing_else_is_disturbed():
     text = attempt(stranger.key_value_set, "a", "b")
     assert text.startswith("UNAVAILABLE: process 0 cannot be reached: 127.0.0.1:") and not store._values
     friend = Client(1, 2, Service(place["addresses"], bytes.fromhex(place["secret"]), None).ask, 1)
-    assert attempt(friend._ask, "_fail", "a") == "INTERNAL: ValueError(\"no request: '_fail'\")"
+    assert attempt(friend._ask, "_fail", "a") == "INTERNAL: ValueError(\"unknown request '_fail'\")"
     friend.key_value_set("a", "b")
     assert store._values == {"a": "b"} and friend.get_live_nodes([0, 1, 5]) == {0: 2, 1: 3}
 

@@ -20,12 +20,13 @@ def test_devices_are_those_of_all_processes(devices):
         """
         mine = [d.id for d in jax.local_devices()]
         print(i, jax.process_count(), jax.device_count(), jax.local_device_count(), mine, [d.process_index for d in jax.devices()],
-              [d.local_hardware_id for d in jax.devices()], jnp.ones(2).devices() == {jax.local_devices()[0]}, jax.process_indices())
+              [d.local_hardware_id for d in jax.devices()], jnp.ones(2).devices() == {jax.local_devices()[0]}, jax.process_indices(),
+              jax.devices()[0].client.process_index())
         """,
         processes=3,
         devices=devices,
     ) == [
-        f"{i} 3 {3 * devices} {devices} {[devices * i + d for d in range(devices)]} {[p for p in range(3) for _ in range(devices)]} {[*range(devices)] * 3} True [0, 1, 2]"
+        f"{i} 3 {3 * devices} {devices} {[devices * i + d for d in range(devices)]} {[p for p in range(3) for _ in range(devices)]} {[*range(devices)] * 3} True [0, 1, 2] {i}"
         for i in range(3)
     ]
 
@@ -67,7 +68,7 @@ def test_a_broadcast_reaches_each_process_once(source):
         counts = lambda: (sum(engine.transport.sent()), sum(engine.transport.taken()))
         before = counts()
         assert m.broadcast_one_to_all(np.full(1 << 17, i), is_source=i == {source}).tolist() == [{source}] * (1 << 17)
-        asked = engine.size - 1  # who the source is
+        queries = engine.size - 1  # who the source is
         print(i, *(now - then - asked for now, then in zip(counts(), before, strict=True)))
         """,
         processes=5,

@@ -286,15 +286,15 @@ def test_threads_may_fork_while_others_initialize(child):
         """
 import logging, os, threading, time, warnings
 warnings.simplefilter("ignore")
-known, asked = logging.getLogger, threading.Event()
+known, requested = logging.getLogger, threading.Event()
 def slow(name):
-    asked.set()
+    requested.set()
     time.sleep(1)
     return known(name)
 logging.getLogger = slow
 thread = threading.Thread(target=lambda: jax.jit(lambda x: x + 1)(1.0))
 thread.start()
-assert asked.wait(20)
+assert requested.wait(20)
 pid = os.fork()
 if pid == 0:
     logging.getLogger = known

@@ -308,17 +308,17 @@ def test_integers_are_summed_as_such_where_a_dtype_is_named(jnp, name, mode, dty
 
 @pytest.mark.parametrize("name", ["convolve", "correlate"])
 @pytest.mark.parametrize(
-    ("given", "asked", "says"),
+    ("given", "preferred", "says"),
     [
         ("int32", "int8", "narrower"), ("int32", "bfloat16", "narrower"), ("int32", "float16", "narrower"), ("int16", "int8", "narrower"),
         ("int32", "complex64", "incompatible"), ("int8", "complex64", "incompatible"), ("int32", "uint32", "signedness"), ("int8", "bool", "incompatible"),
         ("float32", "int32", "incompatible"), ("float32", "float16", "narrower"), ("float32", "complex64", "incompatible"), ("complex64", "float32", "incompatible"),
     ],
 )  # fmt: skip
-def test_convolutions_refuse_to_sum_as_less(jax, jnp, lax, name, given, asked, says):
+def test_convolutions_refuse_to_sum_as_less(jax, jnp, lax, name, given, preferred, says):
     """Integers that are summed as what has no room for them would wrap, silently."""
     a, v = jnp.ones(4, given), jnp.ones(2, given)
     with pytest.raises(TypeError, match=says):
-        getattr(jnp, name)(a, v, preferred_element_type=asked)
+        getattr(jnp, name)(a, v, preferred_element_type=preferred)
     with pytest.raises(TypeError, match=says):
-        lax.conv_general_dilated(a[None, None], v[None, None], (1,), "VALID", preferred_element_type=asked)
+        lax.conv_general_dilated(a[None, None], v[None, None], (1,), "VALID", preferred_element_type=preferred)

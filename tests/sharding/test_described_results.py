@@ -74,8 +74,8 @@ def test_shardings_of_results_are_reported(on_devices):
     on_devices("""
     for name, place in places.items():
         f = jax.jit(lambda x: x * 2, out_shardings=place)
-        for told in (jax.eval_shape(f, X), f.eval_shape(X), f.lower(X).out_info, f.trace(X).out_info, f.lower(X).compile().out_info):
-            assert told.sharding == place and told.shape == X.shape, (name, told)
+        for described in (jax.eval_shape(f, X), f.eval_shape(X), f.lower(X).out_info, f.trace(X).out_info, f.lower(X).compile().out_info):
+            assert described.sharding == place and described.shape == X.shape, (name, described)
         assert f(X).sharding == place
         assert jax.eval_shape(jax.jit(jax.grad(lambda x: x.sum()), out_shardings=place), X).sharding == place
         if name != "device":

@@ -32,9 +32,9 @@ def test_eval_shape_gives_shardings_of_types(on_devices):
     for inside in (False, True):
         a = jax.device_put(X, NamedSharding(explicit, P("x", "y")))
         for f in (lambda a: a * 2, jax.jit(lambda a: a * 2)):
-            told = jax.eval_shape(f, a)
-            assert told.sharding == NamedSharding(explicit.abstract_mesh, P("x", "y")), told
-            assert jax.eval_shape(f, told) == told
+            described = jax.eval_shape(f, a)
+            assert described.sharding == NamedSharding(explicit.abstract_mesh, P("x", "y")), described
+            assert jax.eval_shape(f, described) == described
         assert jax.eval_shape(lambda a: a.T, a).sharding.spec == P("y", "x")
         assert jax.eval_shape(lambda a: a * 2, jax.device_put(X, NamedSharding(auto, P("x")))).sharding is None
         assert jax.eval_shape(lambda a: a * 2, X).sharding is None
@@ -42,9 +42,9 @@ def test_eval_shape_gives_shardings_of_types(on_devices):
         assert jax.eval_shape(lambda: jnp.ones(3)).sharding.spec == P(None)
         jax.jit(lambda a: a * 2).lower(jax.eval_shape(lambda a: a, a)).compile()
     def varying(a):
-        told = jax.eval_shape(lambda a: a.sum(), a)
-        assert told.manual_axis_type.varying == {"x"} and jax.typeof(told).mat.varying == {"x"}
-        return a + lax.full_like(told, 1)
+        described = jax.eval_shape(lambda a: a.sum(), a)
+        assert described.manual_axis_type.varying == {"x"} and jax.typeof(described).mat.varying == {"x"}
+        return a + lax.full_like(described, 1)
     assert (jax.shard_map(varying, mesh=auto, in_specs=P("x"), out_specs=P("x"))(X) == X + 1).all()
     """)
 
@@ -53,13 +53,13 @@ def test_arrays_like_a_description_have_its_sharding(on_devices):
     on_devices("""
     for mesh in (explicit, auto):
         place = NamedSharding(mesh, P("x", "y"))
-        told = jax.ShapeDtypeStruct((8, 4), np.float32, sharding=place)
+        described = jax.ShapeDtypeStruct((8, 4), np.float32, sharding=place)
         for make in (jnp.zeros_like, jnp.ones_like, jnp.empty_like, lambda t: jnp.full_like(t, 3), lambda t: lax.full_like(t, 3)):
-            assert make(told).sharding == place and jax.jit(lambda: make(told))().sharding == place
+            assert make(described).sharding == place and jax.jit(lambda: make(described))().sharding == place
             with jax.set_mesh(mesh):
-                assert make(told).sharding == place
-        assert isinstance(jnp.zeros_like(told, shape=(3,)).sharding, SingleDeviceSharding)
-        assert jnp.zeros_like(told, device=jax.devices()[3]).sharding.device_set == {jax.devices()[3]}
+                assert make(described).sharding == place
+        assert isinstance(jnp.zeros_like(described, shape=(3,)).sharding, SingleDeviceSharding)
+        assert jnp.zeros_like(described, device=jax.devices()[3]).sharding.device_set == {jax.devices()[3]}
     abstract = jax.ShapeDtypeStruct((8, 4), np.float32, sharding=NamedSharding(explicit.abstract_mesh, P("x")))
     with jax.set_mesh(explicit):
         assert jnp.zeros_like(abstract).sharding == NamedSharding(explicit, P("x", None)) == jax.jit(lambda: jnp.zeros_like(abstract))().sharding
@@ -69,13 +69,13 @@ def test_arrays_like_a_description_have_its_sharding(on_devices):
 
 def test_specifications_are_resolved_when_they_are_used(on_devices):
     on_devices("""
-    told = jax.ShapeDtypeStruct((2, 2), np.float32, sharding=P("x"))
-    refused(TypeError, "the context mesh cannot be empty", lambda: told.sharding)
+    described = jax.ShapeDtypeStruct((2, 2), np.float32, sharding=P("x"))
+    refused(TypeError, "the context mesh cannot be empty", lambda: described.sharding)
     for mesh in (explicit, auto):
         with jax.set_mesh(mesh):
-            assert told.sharding == NamedSharding(mesh, P("x"))
+            assert described.sharding == NamedSharding(mesh, P("x"))
     with jax.set_mesh(jax.make_mesh((2,), ("z",))):
-        refused(ValueError, "is not found in mesh", lambda: told.sharding)
+        refused(ValueError, "is not found in mesh", lambda: described.sharding)
     refused(ValueError, "only valid for values of rank at least 3, but was applied to a value of rank 2", lambda: jax.ShapeDtypeStruct((2, 2), np.float32, sharding=P(None, "x", None)))
     refused(ValueError, "does not evenly divide the dimension size", lambda: jax.core.ShapedArray((5, 2), np.int32, sharding=NamedSharding(explicit.abstract_mesh, P("x"))))
     """)
@@ -240,8 +240,8 @@ def test_unconstrained_dimensions_keep_their_sharding_outside_of_jit_too(on_devi
         a = jax.device_put(X, NamedSharding(auto, lies))
         for spec in wanted:
             y = lax.with_sharding_constraint(a, NamedSharding(auto, spec))
-            said = {n for d in range(2) for n in spec.axes_of(d)}
-            kept = lambda d: tuple(n for n in lies.axes_of(d) if n not in said) if d < len(spec) and spec.partitions[d] is free else spec.axes_of(d)
+            named = {n for d in range(2) for n in spec.axes_of(d)}
+            kept = lambda d: tuple(n for n in lies.axes_of(d) if n not in named) if d < len(spec) and spec.partitions[d] is free else spec.axes_of(d)
             assert [y.sharding.spec.axes_of(d) for d in range(2)] == [kept(0), kept(1)], (lies, spec, y.sharding.spec)
             assert free not in y.sharding.spec.partitions and (y == X).all()
             with jax.set_mesh(auto):

@@ -36,7 +36,7 @@ def test_types_and_refusals_are_those_of_the_table(on_mesh):
         looser, wrong = {LOOSER!r}, []
         for line in open({str(TABLE)!r}):
             text, wanted = line.rstrip("\\n").split(" => ")
-            got = t.told(t.outcome(text, env, mesh), env)
+            got = t.described(t.outcome(text, env, mesh), env)
             alike = lambda w, g: w == g or any(a in w and b in g and w.split(":")[0] == g.split(":")[0] for a, b in looser)
             if not alike(wanted, got):
                 wrong.append(f"{{text}}\\n    wanted {{wanted}}\\n    got    {{got}}")
@@ -56,8 +56,8 @@ def test_values_are_one_devices(on_mesh):
                 np.testing.assert_allclose(np.asarray(got), np.asarray(whole), rtol=2e-5, atol=2e-5, err_msg=text)
             if hasattr(got, "sharding") and got.sharding.num_devices == 8:
                 names = [*[p or "" for p in got.sharding.spec], *[""] * (got.ndim - len(got.sharding.spec))]
-                told = ",".join(f"{{n}}{{'@' + p if isinstance(p, str) and p else '@(' + ','.join(p) + ')' if p else ''}}" for n, p in zip(got.shape, names))
-                assert str(jax.typeof(got)) == f"{{got.dtype}}[{{told}}]", (text, got.sharding, jax.typeof(got))
+                dims = ",".join(f"{{n}}{{'@' + p if isinstance(p, str) and p else '@(' + ','.join(p) + ')' if p else ''}}" for n, p in zip(got.shape, names))
+                assert str(jax.typeof(got)) == f"{{got.dtype}}[{{dims}}]", (text, got.sharding, jax.typeof(got))
     """)
 
 

@@ -17,9 +17,9 @@ EXAMPLE = pathlib.Path(__file__).parents[2] / "examples" / "parallel.py"
 STEPS = "4"
 
 
-def last(said):
+def last(output):
     """The last loss of a run."""
-    return float(re.search(r"after \d+ steps: ([\d.]+) bits", said)[1])
+    return float(re.search(r"after \d+ steps: ([\d.]+) bits", output)[1])
 
 
 def trained(*options, devices=1, processes=1, check=True):
@@ -38,8 +38,8 @@ def alone():
 
 @pytest.mark.parametrize("mesh", ["data=8", "tensor=8", "full=4,seq=2", "data=2,full=2,tensor=2"])
 def test_every_mesh_takes_the_steps_of_one_device(alone, mesh):
-    said = trained("--steps", STEPS, "--mesh", mesh, devices=8)
-    assert abs(last(said) - alone) < 2e-5 and "8 devices, 1 processes" in said
+    output = trained("--steps", STEPS, "--mesh", mesh, devices=8)
+    assert abs(last(output) - alone) < 2e-5 and "8 devices, 1 processes" in output
 
 
 def test_processes_resume_from_the_last_complete_checkpoint_after_a_kill(tmp_path):
@@ -59,6 +59,6 @@ def test_processes_resume_from_the_last_complete_checkpoint_after_a_kill(tmp_pat
     (folder / "step-90.unfinished").mkdir()  # a checkpoint that was being written counts for nothing
 
     done = max(int(p.name[5:]) for p in folder.glob("step-*") if p.name[5:].isdigit())
-    said = trained("--steps", str(done + 2), "--folder", str(folder), "--mesh", "full=3", processes=3)
-    assert f"goes on from step {done}" in said and "3 devices, 3 processes" in said
-    assert abs(last(said) - last(trained("--steps", str(done + 2)))) < 1e-4
+    output = trained("--steps", str(done + 2), "--folder", str(folder), "--mesh", "full=3", processes=3)
+    assert f"goes on from step {done}" in output and "3 devices, 3 processes" in output
+    assert abs(last(output) - last(trained("--steps", str(done + 2)))) < 1e-4

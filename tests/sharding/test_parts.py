@@ -94,9 +94,9 @@ def test_made_of_parts(on_devices):
         x = np.arange(24, dtype=np.float32).reshape(4, 6)
         for spec in [s for s in SPECS if len(s) < 3]:
             if spec and spec[0] not in (None, "x"): continue  # 4 rows
-            s, asked = S(*spec), []
-            y = jax.make_array_from_callback(x.shape, s, lambda index: (asked.append(index), x[index])[1])
-            assert y.sharding is s and np.array_equal(y, x) and len(asked) == (1 if s.is_fully_replicated else 6)
+            s, indices = S(*spec), []
+            y = jax.make_array_from_callback(x.shape, s, lambda index: (indices.append(index), x[index])[1])
+            assert y.sharding is s and np.array_equal(y, x) and len(indices) == (1 if s.is_fully_replicated else 6)
             parts = [jax.device_put(x[i], d) for d, i in s.devices_indices_map(x.shape).items()]
             z = jax.make_array_from_single_device_arrays(x.shape, s, parts[::-1])
             assert z.sharding is s and np.array_equal(z, x) and z.committed

@@ -135,7 +135,7 @@ def test_blocks_threads_and_the_process(jax, jnp):
         with jax.transfer_guard_host_to_device("allow"):
             assert not step()
     finally:
-        jax.config.update("jax_transfer_guard", "allow")
+        jax.config.update("jax_transfer_guard", None)
     assert not step()
     with pytest.raises(ValueError, match="new enum value must be"), jax.transfer_guard("never"):
         pass

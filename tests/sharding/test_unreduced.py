@@ -218,9 +218,9 @@ def test_dimensions_may_be_cut_by_other_axes(found, how, name):
     ],
 )
 def test_nonlinear_functions_are_refused(found, how, name, error, words):
-    kind, said = found[f"{how} {name}"][:2]
+    kind, message = found[f"{how} {name}"][:2]
     assert kind == error
-    assert words in said
+    assert words in message
 
 
 @pytest.mark.parametrize("name", ["dot", "dot sin", "cast", "reshard", "scan", "remat"])

@@ -75,9 +75,9 @@ MIXED = {  # by the function of numpy that converts them, where there is one
 def test_errors_of_mixed_dtypes_name_functions_that_exist(jnp, lax, name):
     with pytest.raises(TypeError) as e:
         getattr(lax, name)(jnp.ones(3), jnp.ones(3, jnp.float16))
-    said, numpy = str(e.value).split("\n")[0], MIXED[name]
+    message, numpy = str(e.value).split("\n")[0], MIXED[name]
     tip = f" (Tip: jnp.{numpy} is a similar function that does automatic type promotion on inputs)." if numpy else ""
-    assert said == f"lax.{name} requires arguments to have the same dtypes, got float32, float16.{tip}"
+    assert message == f"lax.{name} requires arguments to have the same dtypes, got float32, float16.{tip}"
     assert numpy is None or getattr(jnp, numpy)(jnp.ones(3), jnp.ones(3, jnp.float16)).dtype in (jnp.float32, jnp.bool_)
 
 

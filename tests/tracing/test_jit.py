@@ -608,31 +608,31 @@ def test_a_function_without_a_repr_can_be_shown(jax):
 
 @pytest.mark.ours
 def test_misses_are_explained(jax, jnp, caplog):
-    def said(call):
+    def explanation(call):
         caplog.clear()
         call()
         return "\n".join(r.getMessage() for r in caplog.records if "CACHE MISS" in r.getMessage())
 
     f, g = jax.jit(lambda p, x=0: p), jax.jit(lambda n, x: x, static_argnums=0)
     with jax.explain_cache_misses(True):
-        first = said(lambda: f({"w": jnp.ones(3)}))
+        first = explanation(lambda: f({"w": jnp.ones(3)}))
         assert "TRACING CACHE MISS at " in first and "never seen function:\n    <lambda> defined at " in first and __file__ in first
-        assert said(lambda: f({"w": jnp.ones(3)})) == ""
-        types = said(lambda: f({"w": jnp.ones(4)}))
+        assert explanation(lambda: f({"w": jnp.ones(3)})) == ""
+        types = explanation(lambda: f({"w": jnp.ones(4)}))
         assert types.endswith(
             "all previously seen cache keys differ. For the closest previous key:\n  different input types:\n  * at p['w'], now f32[4] and before f32[3]"
         )
-        assert said(lambda: f({"w": 1.0})).endswith("* at p['w'], now f32[]{weak_type=True} and before f32[4]")
-        assert said(lambda: f({"w": (1.0,)})).endswith(
+        assert explanation(lambda: f({"w": 1.0})).endswith("* at p['w'], now f32[]{weak_type=True} and before f32[4]")
+        assert explanation(lambda: f({"w": (1.0,)})).endswith(
             "different input pytree:\n  * at p['w'], now <class 'tuple'> and before pytree leaf, so their Python types differ"
         )
-        assert said(lambda: f({"v": 1.0})).endswith(
+        assert explanation(lambda: f({"v": 1.0})).endswith(
             "* at p, now <class 'dict'> with pytree metadata ('v',) and before <class 'dict'> with pytree metadata ('w',), so the pytree node metadata does not match"
         )
-        assert said(lambda: f(1.0, 2.0)).endswith("* now 2 positional arguments and before 1, so the numbers do not match")
-        assert said(lambda: f(1.0, x=2.0)).endswith("* now 1 positional argument and before 2, so the numbers do not match")
-        said(lambda: g(1, 2.0))
-        assert said(lambda: g(2, 2.0)).endswith("* at n, now static 2 and before 1, so the static arguments do not match")
+        assert explanation(lambda: f(1.0, 2.0)).endswith("* now 2 positional arguments and before 1, so the numbers do not match")
+        assert explanation(lambda: f(1.0, x=2.0)).endswith("* now 1 positional argument and before 2, so the numbers do not match")
+        explanation(lambda: g(1, 2.0))
+        assert explanation(lambda: g(2, 2.0)).endswith("* at n, now static 2 and before 1, so the static arguments do not match")
 
 
 @pytest.mark.ours

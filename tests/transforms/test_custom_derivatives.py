@@ -456,7 +456,7 @@ def test_arguments_that_have_no_position(jax):
         else:
             f.defvjp(lambda x: (x, None), lambda _, g: (g,))
         assert float(f(x=2.0)) == 2
-        said = f"The input arguments to the {kind.__name__}-decorated function <lambda> could not be resolved to positional-only arguments. Binding failed"
+        message = f"The input arguments to the {kind.__name__}-decorated function <lambda> could not be resolved to positional-only arguments. Binding failed"
         for call, why in (
             (lambda f=f: f(1.0, k=3.0), "The following keyword arguments could not be resolved to positions: k"),
             (lambda f=f: f(1.0, z=3), "got an unexpected keyword argument 'z'"),
@@ -464,7 +464,7 @@ def test_arguments_that_have_no_position(jax):
         ):
             with pytest.raises(TypeError) as e:
                 call()
-            assert str(e.value).startswith(said) and why in str(e.value)
+            assert str(e.value).startswith(message) and why in str(e.value)
 
 
 @pytest.mark.parametrize(

@@ -34,9 +34,9 @@ def arrays(jax, args):
 @EVERY
 def test_shapes_are_as_inferred(jax, e):
     args = arrays(jax, narrow(e.args))
-    told = jax.tree_util.tree_leaves(jax.eval_shape(e.f, *args))
+    described = jax.tree_util.tree_leaves(jax.eval_shape(e.f, *args))
     got = jax.tree_util.tree_leaves(e.f(*args))
-    assert [(t.shape, t.dtype) for t in told] == [(g.shape, g.dtype) for g in got]
+    assert [(t.shape, t.dtype) for t in described] == [(g.shape, g.dtype) for g in got]
 
 
 @EVERY

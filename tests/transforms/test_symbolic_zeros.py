@@ -47,7 +47,7 @@ def rules(jax, jnp):
     return f, v, seen
 
 
-def told(seen, run):
+def recorded(seen, run):
     seen.clear()
     out = run()
     return out, list(seen)
@@ -56,30 +56,30 @@ def told(seen, run):
 def test_a_forward_rule_sees_which_tangents_are_zero(jax, jnp, lax, rules, close):
     f, _, seen = rules
     for wrap in (lambda f: f, jax.jit, lambda f: jax.jit(lambda x, y: jax.jit(f)(x, y))):
-        got, said = told(seen, lambda: jax.grad(wrap(f))(1.0, 2.0))
+        got, calls = recorded(seen, lambda: jax.grad(wrap(f))(1.0, 2.0))
         close(got, 2 * np.cos(1.0))
-        assert set(said) <= {("jvp", False, True)}  # a compiled function may remember
-        got, said = told(seen, lambda: jax.grad(wrap(f), argnums=1)(1.0, 2.0))
+        assert set(calls) <= {("jvp", False, True)}  # a compiled function may remember
+        got, calls = recorded(seen, lambda: jax.grad(wrap(f), argnums=1)(1.0, 2.0))
         close(got, np.sin(1.0))
-        assert set(said) <= {("jvp", True, False)}
-    got, said = told(seen, lambda: jax.jvp(f, (1.0, 2.0), (1.0, 1.0)))
-    assert said == [("jvp", False, False)]
+        assert set(calls) <= {("jvp", True, False)}
+    got, calls = recorded(seen, lambda: jax.jvp(f, (1.0, 2.0), (1.0, 1.0)))
+    assert calls == [("jvp", False, False)]
     xs = jnp.array([1.0, 2.0])
-    got, said = told(seen, lambda: jax.vmap(jax.grad(f), (0, None))(xs, 2.0))
+    got, calls = recorded(seen, lambda: jax.vmap(jax.grad(f), (0, None))(xs, 2.0))
     close(got, 2 * np.cos([1.0, 2.0]))
-    assert said == [("jvp", False, True)]
-    got, said = told(seen, lambda: jax.grad(lambda x, y: jax.vmap(f, (0, None))(x, y).sum())(xs, 2.0))
+    assert calls == [("jvp", False, True)]
+    got, calls = recorded(seen, lambda: jax.grad(lambda x, y: jax.vmap(f, (0, None))(x, y).sum())(xs, 2.0))
     close(got, 2 * np.cos([1.0, 2.0]))
-    assert said == [("jvp", False, True)]
+    assert calls == [("jvp", False, True)]
 
 
 def test_a_carry_that_becomes_perturbed_is_not_a_zero(jax, jnp, lax, rules, close):
     f, _, seen = rules
     looped = lambda x, y: lax.scan(lambda c, _: (f(c, y), None), x, None, length=2)[0]
-    got, said = told(seen, lambda: jax.grad(looped)(1.0, 2.0))
-    assert said == [("jvp", False, True)]
-    got, said = told(seen, lambda: jax.grad(looped, argnums=1)(1.0, 2.0))
-    assert said == [("jvp", True, False), ("jvp", False, False)]
+    got, calls = recorded(seen, lambda: jax.grad(looped)(1.0, 2.0))
+    assert calls == [("jvp", False, True)]
+    got, calls = recorded(seen, lambda: jax.grad(looped, argnums=1)(1.0, 2.0))
+    assert calls == [("jvp", True, False), ("jvp", False, False)]
     s = np.sin(1.0) * 2
     close(got, np.sin(s) + 2 * np.cos(s) * np.sin(1.0))
 
@@ -88,24 +88,24 @@ def test_a_reverse_rule_sees_what_is_perturbed_and_which_cotangents_are_zero(jax
     _, v, seen = rules
     first, second = (lambda x, y: v(x, y)[0]), (lambda x, y: v(x, y)[1])
     for wrap in (lambda f: f, jax.jit, jax.checkpoint):
-        got, said = told(seen, lambda: jax.grad(wrap(first))(1.0, 2.0))
+        got, calls = recorded(seen, lambda: jax.grad(wrap(first))(1.0, 2.0))
         close(got, 2 * np.cos(1.0))
-        assert set(said) == {("fwd", True, False), ("bwd", False, True)}
-        got, said = told(seen, lambda: jax.grad(wrap(first), argnums=(0, 1))(1.0, 2.0))
+        assert set(calls) == {("fwd", True, False), ("bwd", False, True)}
+        got, calls = recorded(seen, lambda: jax.grad(wrap(first), argnums=(0, 1))(1.0, 2.0))
         close(got, (2 * np.cos(1.0), np.sin(1.0)))
-        assert set(said) == {("fwd", True, True), ("bwd", False, True)}
-        got, said = told(seen, lambda: jax.grad(wrap(second), argnums=1)(1.0, 2.0))
+        assert set(calls) == {("fwd", True, True), ("bwd", False, True)}
+        got, calls = recorded(seen, lambda: jax.grad(wrap(second), argnums=1)(1.0, 2.0))
         close(got, -np.sin(2.0))
-        assert set(said) == {("fwd", False, True), ("bwd", True, False)}
+        assert set(calls) == {("fwd", False, True), ("bwd", True, False)}
     xs = jnp.array([1.0, 2.0])
-    got, said = told(seen, lambda: jax.grad(lambda x, y: jax.vmap(v, (0, None))(x, y)[0].sum(), argnums=1)(xs, 2.0))
+    got, calls = recorded(seen, lambda: jax.grad(lambda x, y: jax.vmap(v, (0, None))(x, y)[0].sum(), argnums=1)(xs, 2.0))
     close(got, np.sin([1.0, 2.0]).sum())
-    assert said == [("fwd", False, True), ("bwd", False, True)]
-    got, said = told(seen, lambda: jax.vmap(jax.grad(first))(xs, xs))
+    assert calls == [("fwd", False, True), ("bwd", False, True)]
+    got, calls = recorded(seen, lambda: jax.vmap(jax.grad(first))(xs, xs))
     close(got, np.cos([1.0, 2.0]) * [1, 2])
-    assert said == [("fwd", True, False), ("bwd", False, True)]
-    got, said = told(seen, lambda: jax.grad(lambda x, y: lax.scan(lambda c, _: (v(c, y)[0], None), x, None, length=2)[0])(1.0, 2.0))
-    assert ("fwd", True, False) in said and ("bwd", False, True) in said
+    assert calls == [("fwd", True, False), ("bwd", False, True)]
+    got, calls = recorded(seen, lambda: jax.grad(lambda x, y: lax.scan(lambda c, _: (v(c, y)[0], None), x, None, length=2)[0])(1.0, 2.0))
+    assert ("fwd", True, False) in calls and ("bwd", False, True) in calls
 
 
 def counted(jaxpr, into=None):

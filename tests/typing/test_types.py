@@ -19,7 +19,7 @@ RIGHT = [HERE / "arrays.py", HERE / "training.py", HERE / "transforms.py"]
 WRONG = HERE / "rejected.py"
 
 
-def said(*command):
+def output_of(*command):
     """What a command printed. The library is found where it lies."""
     paths = dict.fromkeys(("PYTHONPATH", "MYPYPATH"), str(ROOT / "python"))
     done = subprocess.run([sys.executable, *map(str, command)], env=os.environ | paths, capture_output=True, text=True, cwd=ROOT, timeout=500)
@@ -28,7 +28,7 @@ def said(*command):
 
 def mypy(*files):
     """The lines of each of these files that mypy has something to say about."""
-    text = said("-m", "mypy", "--strict", "--follow-imports=silent", "--cache-dir", ROOT / "target" / "mypy", "--show-absolute-path", *files)
+    text = output_of("-m", "mypy", "--strict", "--follow-imports=silent", "--cache-dir", ROOT / "target" / "mypy", "--show-absolute-path", *files)
     assert "Found " in text or "Success" in text, text
     return {(pathlib.Path(m[1]), int(m[2])): m[3] for m in re.finditer(r"(?m)^(.*?):(\d+): error: (.*)$", text)}
 
@@ -37,7 +37,7 @@ def pyright(tmp_path, *files):
     """The same of basedpyright."""
     project = {"extraPaths": [str(ROOT / "python")], "typeCheckingMode": "standard", "include": [str(f) for f in files]}
     (tmp_path / "pyrightconfig.json").write_text(json.dumps(project))
-    text = said("-m", "basedpyright", "-p", tmp_path / "pyrightconfig.json", "--pythonpath", sys.executable, "--outputjson")
+    text = output_of("-m", "basedpyright", "-p", tmp_path / "pyrightconfig.json", "--pythonpath", sys.executable, "--outputjson")
     found = json.loads(text[text.index("{") :])["generalDiagnostics"]
     return {(pathlib.Path(d["file"]), d["range"]["start"]["line"] + 1): d["message"] for d in found if d["severity"] == "error"}
 
@@ -86,7 +86,7 @@ jax.jit(f)(1)
 
 def test_an_adopted_jax_has_the_types(tmp_path):
     (tmp_path / "site").mkdir()
-    assert said("-c", "import sys; from ferrax.compat._distributions import adopt; adopt(sys.argv[1])", tmp_path / "site") == ""
+    assert output_of("-c", "import sys; from ferrax.compat._distributions import adopt; adopt(sys.argv[1])", tmp_path / "site") == ""
     program = tmp_path / "program.py"
     program.write_text(ADOPTED)
     paths = f"{tmp_path / 'site'}{os.pathsep}{ROOT / 'python'}"
@@ -136,7 +136,7 @@ def test_every_public_module_has_types():
 def test_annotations_agree_with_the_library(tmp_path):
     (tmp_path / "mypy.ini").write_text(f"[mypy]\nignore_errors = True\ncache_dir = {ROOT / 'target' / 'stubtest'}\n")
     options = ["--concise", "--ignore-disjoint-bases", "--mypy-config-file", tmp_path / "mypy.ini", "--allowlist", HERE / "allowed.txt"]
-    assert said("-m", "mypy.stubtest", "ferrax", *options) == ""
+    assert output_of("-m", "mypy.stubtest", "ferrax", *options) == ""
 
 
 SAMPLES = """
@@ -151,5 +151,5 @@ def test_samples_are_not_any(tmp_path):
     program = tmp_path / "shown.py"
     modules = "lax tree_util scipy.stats experimental.sparse experimental.pallas example_libraries.stax dtypes"
     program.write_text("\n".join([*(f"import ferrax.{m}" for m in modules.split()), *(f"reveal_type(ferrax.{name})" for name in SAMPLES)]))
-    text = said("-m", "mypy", "--cache-dir", ROOT / "target" / "mypy", "--follow-imports=silent", program)
+    text = output_of("-m", "mypy", "--cache-dir", ROOT / "target" / "mypy", "--follow-imports=silent", program)
     assert text.count("Revealed type is") == len(SAMPLES) and 'Revealed type is "Any"' not in text, text

@@ -109,7 +109,7 @@ fn variants(g: &Group) -> Result<Vec<VariantRead>, String> {
             Some(TokenTree::Group(g)) => fields(g)?,
             _ => vec![],
         };
-        // a discriminant, whose `<` is no bracket
+        // a discriminant, whose `<` is not a bracket
         for token in t.by_ref() {
             if matches!(&token, TokenTree::Punct(p) if p.as_char() == ',') {
                 break;

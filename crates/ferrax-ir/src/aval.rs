@@ -1,7 +1,7 @@
 //! What a value is before anyone has computed it: dtype, shape, whether its dtype is only a Python scalar's, and how many loops of
 //! unknown length it is stacked over, over which manual axes it varies, and how it is cut. `Lit` is a rank-0 constant written in a program.
 //!
-//! INVARIANT: `Lit` compares and hashes by its bits, so programs that hold `nan` or `-0.0` compare by what they are.
+//! INVARIANT: `Lit` compares and hashes by its bits, so programs that hold `nan` or `-0.0` compare correctly.
 use crate::cut::{Parted, TypedCut};
 use crate::dtype::Dtype;
 use crate::layout::CutAxes;
@@ -17,10 +17,10 @@ pub struct Aval {
     /// The dtype yields to any other: it comes from a Python scalar.
     pub weak: bool,
     pub tape: u8,
-    /// Over which axes of a `shard_map` that checks it the value may differ.
+    /// The axes of a `shard_map` with checked types over which the value may vary.
     pub vary: Vary,
-    /// How it is cut among devices, where types say so. A type of another shape has no cut, until
-    /// the value that it describes is known.
+    /// How it is cut among devices, where types say so. A type that is given another shape has no cut until the value that it describes is
+    /// known.
     pub cut: TypedCut,
 }
 

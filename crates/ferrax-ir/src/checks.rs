@@ -10,7 +10,7 @@ use crate::program::Program;
 use crate::value::{Tag, Value};
 use std::sync::OnceLock;
 
-/// How the host answers.
+/// The answers of the host.
 pub struct HostChecks {
     /// Whether a trace that begins now is checked for leaks when it ends.
     pub leaks: fn() -> bool,
@@ -33,7 +33,7 @@ pub fn leaks() -> bool {
 pub(crate) fn holders(v: &Value) -> Option<(String, String)> {
     HOST.get().and_then(|h| (h.holders)(v))
 }
-/// The error for tracers that are held though their trace has ended, if it was to be checked.
+/// The error for tracers that are still held after the end of their trace, if leaks are checked.
 pub fn ended(tag: &Tag) -> Res<()> {
     if tag.left().is_empty() {
         return Ok(());

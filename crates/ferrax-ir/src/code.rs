@@ -9,8 +9,8 @@
 //! sizes, make one [`Family`]: bytes in which each size that varies is the number of an expression. To read them takes the expressions'
 //! values, and gives the program at those sizes.
 //!
-//! INVARIANT: `read(write(p))` equals `p`, weak types included, but for rules of the user's, which are not written: a function with a
-//! derivative of its own is written as the function. Reading checks every equation as the verifier does, takes no more memory than a
+//! INVARIANT: `read(write(p))` equals `p`, weak types included, except for the user's rules, which are not written: a function with a
+//! custom derivative is written as the function alone. Reading checks every equation as the verifier does, takes no more memory than a
 //! constant times what it reads, and never panics: what cannot be read is an error.
 mod read;
 mod write;
@@ -45,10 +45,10 @@ enum Written {
 /// Programs of one structure, as one.
 pub struct Family {
     tokens: Vec<Written>,
-    /// Which of the varying sizes a token is.
+    /// The number of a token among the sizes that vary.
     varying: HashMap<usize, usize>,
     sizes: Vec<Vec<i64>>,
-    /// Which of them are fractions, each by its bits as a double.
+    /// Those of them that are fractions, each by its bits as a double.
     fractions: Vec<bool>,
 }
 
@@ -65,7 +65,7 @@ fn whole(l: &Lit) -> Option<i64> {
 fn fraction(l: &Lit) -> Option<i64> {
     l.dtype().is_float().then(|| l.parts().0.to_bits() as i64)
 }
-/// The literal of another's type that is this integer.
+/// This integer as a literal with the type of another.
 fn of_whole(dtype: Dtype, weak: bool, n: i64) -> Lit {
     let mut l = if dtype.is_float() { Lit::from_f64(dtype, n as f64) } else { Lit::from_i64(dtype, n) };
     l.weak = weak;
@@ -103,7 +103,7 @@ impl Family {
             let at = sized.or_else(|| lists.iter().map(|l| literal(l, fraction)).collect());
             let Some(at) = at else {
                 let other = lists.iter().find(|l| l[i] != *first).map_or(first, |l| &l[i]);
-                return value_err(format!("one has {} where another has {}", said(first), said(other)));
+                return value_err(format!("one has {} where another has {}", shown(first), shown(other)));
             };
             let n = *numbers.entry((is_fraction, at.clone())).or_insert_with(|| {
                 sizes.push(at);
@@ -119,7 +119,7 @@ impl Family {
     pub fn sizes(&self) -> &[Vec<i64>] {
         &self.sizes
     }
-    /// Which of the sizes are fractions: constants that a program computed of its sizes. Their values are the bits of doubles.
+    /// The sizes that are fractions: constants that a program computed from its sizes. Their values are the bits of doubles.
     pub fn fractions(&self) -> &[bool] {
         &self.fractions
     }
@@ -158,7 +158,7 @@ impl Family {
         out
     }
 }
-fn said(t: &Written) -> String {
+fn shown(t: &Written) -> String {
     match t {
         Written::Count(n) => format!("{n}"),
         Written::Name(s) => format!("'{s}'"),

@@ -1,4 +1,4 @@
-//! How types say in how many parts a value stands: [`TypedCut`], the mesh whose axes types know and the [`Spec`] over them.
+//! How types state the partitioning of a value: [`TypedCut`], the mesh whose axes types know and the [`Spec`] over them.
 //!
 //! ```text
 //! f32[8@x,2]      the type of an array of 8 rows that the explicit axis x cuts
@@ -8,7 +8,7 @@
 //! whole cost is one comparison for each operand of an equation that is typed. The rules are derived from the factors of the primitives
 //! ([`typing`](crate::typing)), and the partition pass begins with what the types say.
 //!
-//! Inside a `shard_map` types say of the axes that its body names which values are terms of a sum along them, or were made whole of one:
+//! Inside a `shard_map`, for the axes that its body names, types state which values are terms of a sum along them, or are such a sum:
 //! `f32[4]{U:x}`. They cut no dimension there.
 //!
 //! INVARIANT: equal cuts have one number. Axes whose type is neither Explicit nor Manual are not in it.
@@ -24,9 +24,9 @@ pub struct TypedCut(u32);
 #[derive(PartialEq, Eq, Hash, Debug)]
 pub struct MeshType {
     pub grid: Grid,
-    /// Which axes types speak of.
+    /// The axes that occur in types.
     pub explicit: Vec<bool>,
-    /// Which axes a body for parts names: types say of sums along them, and of nothing else.
+    /// The axes that a body for parts names: types state sums along them, and nothing else.
     pub manual: Vec<bool>,
     /// As the host prints it: meshes of which it says different things are not the same.
     pub label: Arc<str>,
@@ -38,7 +38,7 @@ pub struct Parted {
     pub spec: Spec,
 }
 
-/// The cuts there ever were; number `n` stands at `n - 1`. A program has few.
+/// All cuts so far; that of number `n` is at `n - 1`. A program has few.
 static CUTS: Mutex<Vec<Arc<Parted>>> = Mutex::new(vec![]);
 fn cuts() -> MutexGuard<'static, Vec<Arc<Parted>>> {
     CUTS.lock().unwrap_or_else(|e| e.into_inner())
@@ -50,16 +50,16 @@ thread_local! {
 
 impl TypedCut {
     pub const NONE: TypedCut = TypedCut(0);
-    /// The cut of a value, without the axes that types do not speak of.
+    /// The cut of a value, without the axes that do not occur in types.
     pub fn new(mesh: &Arc<MeshType>, spec: &Spec) -> TypedCut {
-        let mut told = mesh.axes(|m| &m.explicit);
+        let mut explicit = mesh.axes(|m| &m.explicit);
         if crate::settings::without_ones() {
             let ones = (0..mesh.grid.axes.len() as u8).filter(|a| mesh.grid.axis_size(*a) == 1);
-            told = told.without(AxisSet::of(ones));
+            explicit = explicit.without(AxisSet::of(ones));
         }
-        let known = told | mesh.axes(|m| &m.manual);
-        let told = |cut: &CutAxes| cut.iter().copied().filter(|a| told.contains(*a)).collect::<CutAxes>();
-        let spec = Spec::new(spec.dims.iter().map(told)).summed(spec.unreduced & known, spec.reduced & known);
+        let known = explicit | mesh.axes(|m| &m.manual);
+        let kept = |cut: &CutAxes| cut.iter().copied().filter(|a| explicit.contains(*a)).collect::<CutAxes>();
+        let spec = Spec::new(spec.dims.iter().map(kept)).summed(spec.unreduced & known, spec.reduced & known);
         if !mesh.explicit.contains(&true) && spec.unreduced.is_empty() && spec.reduced.is_empty() {
             return TypedCut::NONE;
         }
@@ -103,7 +103,7 @@ impl TypedCut {
         TypedCut::new(&p.mesh, &spec)
     }
 }
-/// What becomes of sums along the axes that a body for parts names.
+/// The effect on sums along the axes that a body for parts names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Recast {
     /// A value that varied is a term.
@@ -168,8 +168,9 @@ impl Parted {
     /// `U:x`, `R:(x,y)`.
     pub fn sums_text(&self) -> Vec<String> {
         let sums = [("U", self.spec.unreduced), ("R", self.spec.reduced)];
-        let told = sums.iter().filter(|s| !s.1.is_empty());
-        told.map(|(mark, axes)| format!("{mark}:{}", at_text(&self.mesh.grid, &axes.axes()).trim_start_matches('@')))
+        let present = sums.iter().filter(|s| !s.1.is_empty());
+        present
+            .map(|(mark, axes)| format!("{mark}:{}", at_text(&self.mesh.grid, &axes.axes()).trim_start_matches('@')))
             .collect()
     }
 }
@@ -189,7 +190,7 @@ impl Lenient {
     pub fn enter() -> Lenient {
         Lenient(LENIENT.replace(true))
     }
-    /// Where one of these is a cut: else there is nothing to refuse.
+    /// Only where one of these is a cut: otherwise nothing can be refused.
     pub fn of(mut cuts: impl Iterator<Item = TypedCut>) -> Option<Lenient> {
         cuts.any(|c| !c.is_none()).then(Lenient::enter)
     }

@@ -151,9 +151,9 @@ pub trait Recur {
     fn split(&self, p: &Arc<Program>, unk: &[bool], force: &[bool], fwd: &[bool]) -> Res<Arc<KnownSplit>>;
     /// (known ins.., cts of outs where ct_nz..) -> cts of linear ins where out_nz; masks `inst`, `out_nz` are per linear input.
     fn transpose(&self, p: &Arc<Program>, lin: &[bool], ct_nz: &[bool], inst: &[bool]) -> Res<Masked>;
-    /// (x.., dx where there is one.., selectors of their supports..) -> (y.., dy where there is one.., selectors..).
+    /// (x.., the dx that exist.., selectors of their supports..) -> (y.., the dy that exist.., selectors..).
     fn jvp_within(&self, p: &Arc<Program>, dx: &[Option<Support<Aval>>]) -> Res<Arc<Crossing>>;
-    /// (known ins.., cts where there are.., selectors of their supports..) -> (cts of linear ins where there are.., selectors..).
+    /// (known ins.., the cts that exist.., selectors of their supports..) -> (the cts of linear ins that exist.., selectors..).
     fn transpose_within(&self, p: &Arc<Program>, lin: &[bool], ct: &[Option<Support<Aval>>]) -> Res<Arc<Crossing>>;
     fn batch(&self, p: &Arc<Program>, ax: Axis, b: &[bool], force: &[bool]) -> Res<Masked>;
     /// Builds a program by running `f` on tracers. Also returns the captured values, its leading inputs.
@@ -171,7 +171,7 @@ pub struct Lanes {
 /// What happens to a result of a function that is lifted over a batch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Put {
-    /// It has none to begin with, and none is made.
+    /// It has none, and none is made.
     Alone,
     /// They are on axis 0.
     Front,
@@ -217,7 +217,7 @@ impl Fun {
     pub fn user(name: &str, f: impl Fn(&[Value]) -> Res<Values> + Send + Sync + 'static) -> Fun {
         Fun::user_tans(name, move |x| Ok(f(&all_values(x.iter().cloned())?)?.into_iter().map(Some).collect()))
     }
-    /// A rule of the user's that handles symbolic zeros.
+    /// A user's rule that handles symbolic zeros.
     pub fn user_tans(name: &str, f: impl Fn(&[Tan]) -> Res<Vec<Tan>> + Send + Sync + 'static) -> Fun {
         Fun::User(Arc::new(HostRule { name: name.into(), call: Box::new(f), held: None }))
     }

@@ -1,4 +1,4 @@
-//! What a program does besides computing its outputs. An equation with `io` is never dropped, moved or run twice; one that uses a
+//! The effects of a program besides its outputs. An equation with `io` is never dropped, moved or run twice; one that uses a
 //! named axis reads or writes across the lanes of the `vmap` (or the devices of the `pmap`) that has the name.
 use smallvec::SmallVec;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What can go wrong in tracing and typing. A kind is one of JAX's (or Python's) exception classes, and the message's first line
+//! Errors of tracing and typing. A kind is one of JAX's (or Python's) exception classes, and the message's first line
 //! is in JAX's words; the binding raises the class of that name and adds the user's line.
 use std::any::Any;
 use std::fmt;

@@ -1,5 +1,5 @@
-//! What of an operation each device can do on its part: [`Factors`], which name the dimensions of operands and results that go together,
-//! and [`Ties`], which name the operands and results that go together with those of an op's bodies.
+//! The part of an operation that each device can do on its part of the operands: [`Factors`], which name the dimensions of operands and
+//! results that go together, and [`Ties`], which name the operands and results that go together with those of an op's bodies.
 //!
 //! ```text
 //! dot_general  [b, i, k] x [b, k, j] -> [b, i, j]      factors b, i, j; k is summed
@@ -25,7 +25,7 @@ pub type DimFactors = SmallVec<[u8; 2]>;
 pub struct Factor {
     /// 0 where its dimensions have several sizes.
     pub size: usize,
-    /// Results do not have it: those of the parts are folded.
+    /// Results do not have it: the results of the parts are folded.
     pub fold: Option<Monoid>,
     /// It must be whole, but results are cut as operands are.
     pub whole: bool,
@@ -46,7 +46,7 @@ pub struct Factors {
     pub outs: Vec<SmallVec<[DimFactors; 4]>>,
     /// Operands that a sum starts with: where devices sum, all but the first take zeros.
     pub start: Vec<usize>,
-    /// It talks to the host: one device does it for all.
+    /// It calls the host: one device does it for all.
     pub once: bool,
     /// The program specifies how the result is cut: for each dimension the names of axes, or
     /// nothing.
@@ -57,7 +57,7 @@ pub struct Factors {
     pub batch: Option<usize>,
     /// Dimensions of operand 0 that are no factors, and may be cut: each device does for its part what the indices say of it.
     pub indexed: Vec<Indexed>,
-    /// All that the op does: dimension after dimension, moves of rows. Empty where it does more.
+    /// The whole op as moves of rows, dimension after dimension. Empty where it does more.
     pub moved: Vec<Moved>,
     /// Dimensions of operand 0 of which result 0 has windows.
     pub windows: Vec<Windowed>,
@@ -79,7 +79,7 @@ pub struct Windowed {
     pub low: i64,
     pub stride: usize,
     pub span: usize,
-    /// What rows outside of the operand have.
+    /// The contents of rows outside of the operand.
     pub fill: Lit,
 }
 /// A dimension of the result of which each row is a row of an operand, or is filled.
@@ -91,7 +91,7 @@ pub struct Moved {
     pub size: usize,
     pub sizes: Vec<usize>,
     pub runs: Vec<Run>,
-    /// The operand that the other rows have.
+    /// The operand from which the other rows are filled.
     pub fill: Option<usize>,
 }
 /// Rows of a result that are rows `first`, `first + step`, .. of an operand.
@@ -179,10 +179,10 @@ pub struct Vectors {
     /// For reads.
     pub read: Option<Read>,
 }
-/// What is read by index vectors.
+/// The parameters of reads by index vectors.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Read {
-    /// What is read outside of the operand.
+    /// The value that is read outside of the operand.
     pub fill: Option<Lit>,
     /// The result's dimension for each of those of the index vectors.
     pub batch: Dims,
@@ -297,7 +297,7 @@ impl Factors {
             if m == 1 || n == 1 {
                 return f;
             }
-            // coarsest first: one divides the other, or nothing finer can be said of the two
+            // coarsest first: one divides the other, or the two have no finer factors
             let size = if m.is_multiple_of(n) {
                 n
             } else if n.is_multiple_of(m) {

@@ -1,7 +1,7 @@
 //! Objects of the host language that programs hold: rules, policies and callbacks refer to them.
 //!
-//! INVARIANT: an op without its rules computes what it computes with them, and holds nothing of the host's but callbacks and what the
-//! host's own primitives are bound with.
+//! INVARIANT: an op without its rules computes the same as with them, and holds no objects of the host but callbacks and the parameters of
+//! the host's own primitives.
 //!
 //! ```text
 //! scan[jaxpr={ lambda ; c x. c' = custom_jvp_call[call_jaxpr=p, jvp=..] c in (c', x) }]

@@ -5,7 +5,7 @@
 //! grid x:2 y:3, f32[8,6] cut as P('x', 'y'): each device has f32[4,2]; the device at (i, j) has rows 4i.. and columns 2j..
 //! ```
 //!
-//! INVARIANT: an axis cuts one dimension of an array at most; along an axis that cuts none all devices have the same.
+//! INVARIANT: an axis cuts one dimension of an array at most; along an axis that cuts none, all devices have the same values.
 use crate::effects::Name;
 use crate::error::{Res, value_err};
 use ferrax_kernel::Dims;

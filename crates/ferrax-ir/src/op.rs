@@ -27,7 +27,7 @@ pub type Avals = SmallVec<[Aval; 1]>;
 pub type Tans = SmallVec<[Tan; 2]>;
 pub type Axes = SmallVec<[Dim; 2]>;
 
-/// The rules of every primitive. No defaults: "not differentiable" is a visible line.
+/// The rules of every primitive. There are no defaults: "not differentiable" is a visible line.
 pub trait Rules {
     /// The types of the outputs, or why the operands do not fit.
     fn infer(&self, x: &[Aval]) -> Res<Avals>;
@@ -48,7 +48,7 @@ pub trait Rules {
     fn repeats(&self) -> Option<&Dims> {
         None
     }
-    /// Which parts of the operands each device can work on. Optional for a primitive: without it
+    /// The parts of the operands that each device can work on. Optional for a primitive: without it
     /// operands are whole.
     fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
         Factors::whole(x, out)
@@ -141,7 +141,7 @@ macro_rules! ops {
         #[derive(Clone, PartialEq, Eq, Hash, Debug)]
         pub enum Op { $($V($T),)* $($L(Arc<$LT>),)* }
         impl Op {
-    /// The functions that a custom rule has, or the programs that they became.
+    /// The functions of a custom rule, or the programs that they became.
     pub fn functions(&self) -> Vec<&Fun> {
         match self {
             Op::CustomJvp(c) => vec![&c.call_jaxpr, &c.jvp],
@@ -267,8 +267,8 @@ impl Op {
         }
         if self.body().is_none() {
             let parted = x.iter().any(|a| !a.cut.is_none());
-            let asked = if let Op::Reshard(r) = self { r.dst_sharding } else { TypedCut::NONE };
-            outs.iter_mut().for_each(|a| a.cut = asked);
+            let requested = if let Op::Reshard(r) = self { r.dst_sharding } else { TypedCut::NONE };
+            outs.iter_mut().for_each(|a| a.cut = requested);
             if parted && !matches!(self, Op::Reshard(_)) {
                 crate::typing::results(self.name(), x, &mut outs, |t| {
                     let mut specs = self.rules().cuts(t)?;
@@ -301,7 +301,7 @@ impl Op {
     pub fn has_io(&self) -> bool {
         !self.pure() && self.effects().io
     }
-    /// A closure of the host's: the values that it captures, batched ones included, are unknown
+    /// A closure of the host: the values that it captures, batched ones included, are unknown
     /// before it is called.
     pub fn is_closure(&self) -> bool {
         !self.pure() && self.effects().any_axis

@@ -68,7 +68,7 @@ impl Field {
     pub fn of<T: ParamValue>(name: &'static str, show: Show) -> Field {
         Field { name, takes: T::words(), show }
     }
-    /// One that JAX has and this system always leaves at None.
+    /// A parameter that JAX has and this system always leaves at None.
     pub fn none(name: &'static str, show: Show) -> Field {
         Field { name, takes: "None".into(), show }
     }
@@ -107,7 +107,7 @@ pub trait ParamValue: Sized {
     }
 }
 
-/// Parameters on their way to an op, from text or from `bind`.
+/// Parameters that are read for an op, from text or from `bind`.
 #[derive(Default, Debug)]
 pub struct ParamMap {
     map: Vec<(String, Param)>,
@@ -139,7 +139,7 @@ impl ParamMap {
     }
 }
 
-/// Why a parameter is not taken, without the primitive's name.
+/// The reason why a parameter is refused, without the primitive's name.
 fn refused<T: ParamValue>(key: &str, p: &Param) -> String {
     let negative = |p: &Param| matches!(p, Param::Int(i) if *i < 0);
     let got = crate::text::param(p);

@@ -1,5 +1,6 @@
-//! What a device of a mesh says to the others, for the pass that partitions programs: its number, a value cut in another way (slices where
-//! it is cut finer, exchanges where an axis goes to another dimension, gathers where it is cut no more), a fold of what all have.
+//! Communication of a device of a mesh with the others, for the pass that partitions programs: its number, a value cut in another way
+//! (slices where it is cut finer, exchanges where an axis goes to another dimension, gathers where it is cut no more), a fold of the values
+//! of all.
 mod indexed;
 mod moved;
 mod running;
@@ -77,7 +78,7 @@ impl<'a> Here<'a> {
         }
         self.cx.bind1(DynamicSlice { slice_sizes: sizes }, &args)
     }
-    /// What the devices along `axes` have, one after another along dimension `d`; untiled, along a new one.
+    /// The values of the devices along `axes`, one after another along dimension `d`; untiled, along a new one.
     fn gather(&self, v: &Value, d: usize, axes: &[u8], tiled: bool) -> Res<Value> {
         let op = AllGather {
             all_gather_dimension: d,
@@ -109,7 +110,7 @@ impl<'a> Here<'a> {
         }
         while at.dims != to.dims {
             let n = at.dims.len();
-            // what is only cut finer, by axes that are free
+            // the value is only cut finer, by axes that are free
             let free = |d: usize| {
                 let more = to.dims[d].starts_with(&at.dims[d]).then(|| &to.dims[d][at.dims[d].len()..]);
                 more.filter(|m| m.iter().all(|a| !at.uses(*a)))
@@ -183,7 +184,7 @@ impl<'a> Here<'a> {
         }
         Ok((v, at))
     }
-    /// The fold of what the devices along `axes` have, on all of them.
+    /// The fold of the values of the devices along `axes`, on all of them.
     pub fn fold(&self, v: &Value, monoid: Monoid, axes: &[u8]) -> Res<Value> {
         let kind = match monoid {
             Monoid::Sum => AllReduceKind::Sum,
@@ -196,7 +197,7 @@ impl<'a> Here<'a> {
         let op = AllReduce { kind, axes: Names(self.grid.names(axes)), axis_index_groups: None };
         self.cx.bind1(op, std::slice::from_ref(v))
     }
-    /// The sum of what the devices along `axes` have, of which each gets its part along dimension `d`.
+    /// The sum of the values of the devices along `axes`, of which each gets its part along dimension `d`.
     pub fn sum_parts(&self, v: &Value, axes: &[u8], d: usize) -> Res<Value> {
         let op = ReduceScatter {
             kind: ScatterSumKind::Vary,
@@ -213,7 +214,7 @@ impl<'a> Here<'a> {
         let first = self.cx.pw2(Pw::Eq, &self.number(axes)?, &int(Dtype::I32, 0))?;
         self.cx.select(&first, &self.cx.zeros(&v.aval())?, v)
     }
-    /// Results of what the first device alone does, on all.
+    /// The results of an operation that only the first device does, on all.
     pub fn once(&self, op: &Op, x: &[Value]) -> Res<Values> {
         let all: Vec<u8> = (0..self.grid.axes.len() as u8).collect();
         let first = self.cx.pw2(Pw::Eq, &self.number(&all)?, &int(Dtype::I32, 0))?;

@@ -35,7 +35,7 @@ pub struct Program {
     avals: Vec<Aval>,
     eqns: Vec<Eqn>,
     outs: Vec<Atom>,
-    /// The user's line of each equation: an index into the binding's table, 0 for unknown. No part of equality.
+    /// The user's line of each equation: an index into the binding's table, 0 for unknown. Not part of equality.
     lines: Vec<u32>,
     hash: OnceLock<u64>,
     effects: OnceLock<Effects>,
@@ -266,7 +266,7 @@ impl Program {
     }
     /// Keeps the outputs in `used`; returns which inputs that needs, and the program of those inputs only.
     ///
-    /// Loops and branches ask several times for one mask, and so do those around them: of a program that contains some, the result is kept.
+    /// Loops and branches request one mask several times, and so do those around them: the result is kept for a program that contains some.
     pub fn dce(&self, used: &[bool]) -> (Arc<Program>, Vec<bool>) {
         if self.eqns.iter().all(|e| e.op.body().is_none()) || self.holds_functions() {
             return self.without_dead_code(used);
@@ -280,7 +280,8 @@ impl Program {
         self.memo.lock().unwrap_or_else(|e| e.into_inner()).insert(key, Arc::new(new.clone()));
         new
     }
-    /// Whether an op holds a function of the host: what is kept here would be a second owner of it, whose cycles are then never collected.
+    /// Whether an op holds a function of the host: a kept result would be a second owner of it, and cycles through it would never be
+    /// collected.
     fn holds_functions(&self) -> bool {
         let holds = |op: &Op| op.functions().into_iter().any(|f| !matches!(f, crate::cx::Fun::Prog(_)));
         *self

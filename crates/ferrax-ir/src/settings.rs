@@ -1,4 +1,4 @@
-//! Settings of the host that change what types say of meshes.
+//! Settings of the host that change how types refer to meshes.
 //!
 //! INVARIANT: this crate holds no configuration; it asks the host each time, whose answer may differ by thread.
 //!
@@ -7,7 +7,7 @@
 //! ```
 use std::sync::OnceLock;
 
-/// How the host answers.
+/// The answers of the host.
 pub struct HostSettings {
     /// Whether axes of one position are left out of types.
     pub without_ones: fn() -> bool,

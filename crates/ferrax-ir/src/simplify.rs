@@ -6,7 +6,7 @@
 //! ```
 //!
 //! INVARIANT: no bits change. Every identity holds for -0, inf and nan ([`laws`]); equations with effects are neither merged nor moved;
-//! what a checkpoint computes again stays apart, because its body is not inlined.
+//! values that a checkpoint computes again stay separate, because its body is not inlined.
 mod laws;
 
 use crate::aval::Aval;

@@ -247,7 +247,7 @@ impl Support {
         let rank = mask.aval().rank();
         Support::of_mask(mask, rank).cleaned(true)
     }
-    /// The same of a value that is zero elsewhere already, or is so no more.
+    /// The same for a value that is already zero elsewhere, or no longer is.
     pub fn cleaned(&self, on: bool) -> Support {
         Support(self.0.iter().map(|p| p.cleaned(on)).collect())
     }

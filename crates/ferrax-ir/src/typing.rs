@@ -2,7 +2,7 @@
 //! those that refuse more.
 //!
 //! ```text
-//! f32[8@x,2] + f32[8,2]    ->  f32[8@x,2]       what some of the operands say of a factor, the result says
+//! f32[8@x,2] + f32[8,2]    ->  f32[8@x,2]       the result is cut as some operand is along that factor
 //! f32[2,8@x] @ f32[8@x,4]  ->  refused          a sum over devices, and nothing says where it is to lie
 //! ```
 //!
@@ -111,7 +111,7 @@ impl Typing<'_> {
     pub fn parts(&self, cut: &[u8]) -> usize {
         self.mesh.grid.parts(cut)
     }
-    /// The type of a result: axes that cut two dimensions, or that do not divide one, are no type.
+    /// The type of a result: axes that cut two dimensions, or that do not divide one, do not form a type.
     fn cut(&self, mut spec: Spec, a: &Aval) -> Res<TypedCut> {
         if spec.dims.len() != a.rank() {
             spec = Spec::whole(a.rank()).summed(spec.unreduced, spec.reduced);
@@ -175,8 +175,8 @@ impl Typing<'_> {
         Ok(f.outs.iter().map(|dims| Spec::new(dims.iter().map(of))).collect())
     }
     fn incompatible(&self) -> String {
-        let told = self.specs.iter().filter(|s| !s.dims.is_empty()).map(|s| self.tuple(&s.dims));
-        format!("{} got incompatible shardings for broadcasting: {}.", self.name, told.collect::<Vec<_>>().join(", "))
+        let specs = self.specs.iter().filter(|s| !s.dims.is_empty()).map(|s| self.tuple(&s.dims));
+        format!("{} got incompatible shardings for broadcasting: {}.", self.name, specs.collect::<Vec<_>>().join(", "))
     }
     /// For elementwise ops: a dimension of size 1 is ignored.
     pub fn broadcasting(&self) -> Res<Specs> {
@@ -223,11 +223,11 @@ impl Typing<'_> {
     pub fn as_first(&self) -> Specs {
         self.out.iter().map(|_| self.specs[0].clone()).collect()
     }
-    /// Those operands that speak of a mesh must be cut alike.
+    /// Operands whose types have a mesh must be cut alike.
     pub fn alike(&self, from: usize, words: impl Fn(&str) -> String) -> Res<Spec> {
-        let mut told = (from..self.x.len()).filter(|i| self.typed[*i]);
-        let Some(first) = told.next() else { return Ok(Spec::whole(self.out[0].rank())) };
-        if told.any(|i| self.specs[i] != self.specs[first]) {
+        let mut known = (from..self.x.len()).filter(|i| self.typed[*i]);
+        let Some(first) = known.next() else { return Ok(Spec::whole(self.out[0].rank())) };
+        if known.any(|i| self.specs[i] != self.specs[first]) {
             let all: Vec<String> = (from..self.x.len()).map(|i| self.sharding_text(i)).collect();
             self.refuse(|| words(&all.join(", ")))?;
             let cut = (from..self.x.len()).find(|i| !self.specs[*i].is_whole());
@@ -268,11 +268,11 @@ impl Typing<'_> {
     }
     pub fn spec_text(&self, s: &Spec) -> String {
         let sums = [("unreduced", s.unreduced), ("reduced", s.reduced)];
-        let told = |(name, axes): &(&str, AxisSet)| {
+        let known = |(name, axes): &(&str, AxisSet)| {
             let names: Vec<String> = axes.axes().iter().map(|a| format!("'{}'", self.mesh.grid.name(*a))).collect();
             format!("{name}={{{}}}", names.join(", "))
         };
-        let sums: Vec<String> = sums.iter().filter(|s| !s.1.is_empty()).map(told).collect();
+        let sums: Vec<String> = sums.iter().filter(|s| !s.1.is_empty()).map(known).collect();
         if sums.is_empty() {
             return format!("P{}", self.tuple(&s.dims));
         }
@@ -292,11 +292,11 @@ impl Typing<'_> {
             let axes = self.mesh.grid.axes.iter().zip(&self.mesh.explicit);
             axes.filter(|(_, e)| **e == explicit).map(|(a, _)| format!("'{}'", a.0)).collect()
         };
-        let told = |(kind, names): (&str, Vec<String>)| {
+        let known = |(kind, names): (&str, Vec<String>)| {
             (!names.is_empty())
                 .then(|| format!("{kind}: ({}{})", names.join(", "), if names.len() == 1 { "," } else { "" }))
         };
-        let kinds: Vec<String> = [("Auto", of(false)), ("Explicit", of(true))].into_iter().filter_map(told).collect();
+        let kinds: Vec<String> = [("Auto", of(false)), ("Explicit", of(true))].into_iter().filter_map(known).collect();
         format!("({{{}}})", kinds.join(", "))
     }
     pub fn type_text(&self, i: usize) -> String {

@@ -42,13 +42,13 @@ pub trait Backend: Send + Sync {
     fn asks_host(&self, _plan: &Plan) -> bool {
         false
     }
-    /// The bytes there are on the device, where it is known.
+    /// The size of the device's memory in bytes, if it is known.
     fn memory(&self) -> Option<usize>;
     /// The memory of the backend's arrays; `None` if it is not counted.
     fn memory_stats(&self) -> Option<MemoryStats> {
         None
     }
-    /// What the device was asked for since it was opened, by name; nothing where it is not counted.
+    /// How often the device was used for each kind of work since it was opened, by name; empty if that is not counted.
     fn counters(&self) -> Vec<(&'static str, u64)> {
         vec![]
     }
@@ -62,14 +62,14 @@ pub trait Backend: Send + Sync {
     fn upload(&self, bytes: &[u8]) -> Res<Buffer>;
     /// A new zeroed buffer.
     fn zeros(&self, bytes: usize) -> Res<Buffer>;
-    /// Copies the bytes to the host. `b` must be ready. While it waits for the device it calls
-    /// `look` at least every 50 ms, whose error ends the wait.
+    /// Copies the bytes to the host. `b` must be ready. While it waits for the device it calls `look` at least every 50 ms; an error of
+    /// `look` ends the wait.
     fn read(&self, b: &Buffer, look: &mut Look) -> Res<Vec<u8>>;
     /// As `read`, however long it takes.
     fn download(&self, b: &Buffer) -> Res<Vec<u8>> {
         self.read(b, &mut || Ok(()))
     }
-    /// Waits until the device has done all it was given, looking up as `read` does.
+    /// Waits until the device has completed all its work, calling `look` as `read` does.
     fn drain(&self, _look: &mut Look) -> Res<()> {
         Ok(())
     }
@@ -91,11 +91,10 @@ pub struct RunArg {
 
 /// A compiled plan.
 pub trait Executable: Send + Sync {
-    /// Runs the plan on the calling thread (and the backend's pool) until it is complete. Inputs
-    /// must be ready and as long as the plan says. Device work may still be in flight on return, in
-    /// the device's own order.
+    /// Runs the plan on the calling thread (and the backend's pool) until it is complete. Inputs must be ready and have the sizes that the
+    /// plan states. Device work may still be in flight on return, in the device's own order.
     fn run(&self, cx: &RunCx, args: SmallVec<[RunArg; 4]>) -> Res<Buffers>;
-    /// As `run`, with inputs that are only lent.
+    /// As `run`, with borrowed inputs.
     fn run_lent(&self, cx: &RunCx, ins: &[&Buffer]) -> Res<Buffers> {
         self.run(cx, ins.iter().map(|b| RunArg { buffer: (*b).clone(), donated: false }).collect())
     }

@@ -36,7 +36,7 @@ impl dyn Memory {
     }
 }
 
-/// How often a thread yields to one that is about to drop a promise, and how often it sleeps for that then: it may have been preempted.
+/// How often a thread yields to one that is about to drop a promise, and how often it sleeps after that: the other may have been preempted.
 const YIELDS: usize = 1000;
 const SLEEPS: usize = 1000;
 
@@ -45,9 +45,9 @@ pub struct Buffer(State);
 
 #[derive(Clone)]
 enum State {
-    /// Born ready, as most are: count and memory are one allocation.
+    /// Ready from the start, as most are: count and memory are one allocation.
     Ready(Arc<dyn Memory>),
-    /// Born pending: its [`Promise`] is kept once.
+    /// Pending at first: its [`Promise`] is kept once.
     Later(Arc<Later>),
 }
 struct Later {
@@ -57,7 +57,7 @@ struct Later {
 }
 type Made = OnceBox<Res<Arc<dyn Memory>>>;
 
-/// What a run holds of a pending buffer: it settles it, and does not count as an owner.
+/// The handle by which a run settles a pending buffer; it does not count as an owner.
 pub struct Promise(Arc<Made>);
 impl Promise {
     /// Makes the buffer ready: from now on it shares the memory of `with`, which is ready or poisoned.

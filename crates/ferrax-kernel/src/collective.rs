@@ -62,7 +62,7 @@ impl fmt::Debug for Groups {
     }
 }
 
-/// Whom a device meets: those along `axes` (row major), or its group among them.
+/// The partners of a device: those along `axes` (row major), or its group among them.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Across {
     pub axes: Vec<Arc<str>>,
@@ -193,7 +193,7 @@ impl Collective {
         let pairs: &[(u32, u32)] = if let Collective::Permute(pairs) = self { pairs } else { &[] };
         pairs.iter().filter(move |p| p.0 as usize == rank).map(|p| p.1 as usize)
     }
-    /// How it combines numbers, where it does.
+    /// How it combines numbers; `None` if it does not.
     pub fn combines(&self) -> Option<ReduceKind> {
         match self {
             Collective::AllReduce(kind) | Collective::ReduceScatter(kind) => Some(*kind),
@@ -201,13 +201,13 @@ impl Collective {
         }
     }
 }
-/// The error of devices that hand in operands of unlike sizes.
+/// The error of devices whose operands differ in size.
 pub fn unequal() -> Error {
-    Error::Invalid("devices handed in arrays of different sizes".into())
+    Error::Invalid("the devices of a collective passed arrays of different sizes".into())
 }
 /// The error of a device that takes part in a combination and cannot combine.
 pub fn no_combine() -> Error {
-    Error::Invalid("a collective that combines numbers, without the function that does".into())
+    Error::Invalid("a collective that combines numbers was given no function for that".into())
 }
 /// The `k`-th of `of` shares of `n` bytes: whole blocks of `block` bytes, as equal as they can be.
 pub fn share(k: usize, of: usize, n: usize, block: usize) -> Range<usize> {

@@ -34,10 +34,10 @@ impl From<ferrax_runtime::Stop> for Error {
                 "the parent process was computing this when it was forked, and the child cannot do it again".into()
             }
             Stop::NoThread => {
-                "the system gives no thread to run this device of a pmap on: raise the limit of processes".into()
+                "the system provides no thread for this device of a pmap: raise the limit of processes".into()
             }
             Stop::Circular => {
-                "a callback waits for a result that needs the very run the callback is part of: it would wait for ever"
+                "a callback waits for a result that needs the very run the callback is part of: it would wait forever"
                     .into()
             }
             Stop::Panicked => {

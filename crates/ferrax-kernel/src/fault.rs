@@ -17,18 +17,18 @@ pub fn text(panic: &(dyn Any + Send)) -> String {
     owned.or_else(|| panic.downcast_ref::<&str>().map(|s| s.to_string())).unwrap_or_default()
 }
 
-/// Whether a fault is always an error, as in tests. Elsewhere a plainer way of computing the same takes the place of what failed.
+/// Whether a fault is always an error, as in tests. Elsewhere a simpler implementation takes over from the one that failed.
 pub fn is_strict() -> bool {
     std::env::var_os("FERRAX_STRICT_PLANS").is_some()
 }
 
-/// Writes the fault down where `FERRAX_FAULTS` says.
+/// Appends the fault to the file that `FERRAX_FAULTS` names.
 pub fn report(text: &str) {
     let Some(path) = std::env::var_os("FERRAX_FAULTS") else { return };
     let file = std::fs::OpenOptions::new().create(true).append(true).open(path);
-    // a line at once: several processes may write
+    // in one write: several processes may append
     let line = format!("{}\n", text.replace('\n', " "));
     if let Err(e) = file.and_then(|mut f| f.write_all(line.as_bytes())) {
-        eprintln!("ferrax: a fault could not be written down ({e}): {line}");
+        eprintln!("ferrax: a fault could not be recorded ({e}): {line}");
     }
 }

@@ -236,7 +236,7 @@ impl Kernel {
             after.push(matches!(n, Node::Reduce { .. }) || ops.iter().any(|o| after[*o as usize]));
         }
         match self.outputs.iter().find(|o| **o as usize >= self.nodes.len()) {
-            Some(o) => bad(format!("output {o} is no node")),
+            Some(o) => bad(format!("output {o} is not a node")),
             None => Ok(()),
         }
     }

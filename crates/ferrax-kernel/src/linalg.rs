@@ -78,7 +78,7 @@ pub struct Linalg {
     pub complex: bool,
 }
 
-/// Eigenvalues and singular values of matrices up to this size come from rotations of pairs, which go well in lanes, and are most accurate.
+/// Eigenvalues and singular values of matrices up to this size come from rotations of pairs, which suit lanes, and are most accurate.
 const SIDE: usize = 16;
 
 /// The element type of an operand or result.
@@ -248,7 +248,7 @@ fn store_index(x: &[usize], to: &mut [u8]) {
     to.chunks_exact_mut(4).zip(x).for_each(|(b, x)| b.copy_from_slice(&(*x as i32).to_ne_bytes()));
 }
 
-/// One matrix on its way.
+/// The decomposition of one matrix.
 struct Task<'a, 'b, T> {
     of: &'a Linalg,
     own: &'a mut Vec<Vec<T>>,

@@ -10,7 +10,7 @@ pub(crate) enum Topmost {
     LoneSign,
     /// Neither inf nor nan: too large a value becomes the greatest, nan becomes -0.
     Finite,
-    /// No sign, no zero, no mantissa: all ones is nan, which all that is not positive and all that is too large becomes.
+    /// No sign, no zero, no mantissa: all ones is nan, which all values that are not positive or too large become.
     Power,
 }
 

@@ -190,8 +190,8 @@ fn sum(steps: &[Step], iteration: u64, of: &dyn Fn(&Step) -> u64) -> u64 {
 }
 
 impl Plan {
-    /// How long one run is, roughly, in operations on elements, moves among them; unknown trip counts count as 1. A step that is no work, an
-    /// iteration among them, still takes its time.
+    /// How long one run is, roughly, in operations on elements, moves among them; unknown trip counts count as 1. A step without
+    /// operations, such as an iteration, takes time too.
     pub fn work(&self) -> u64 {
         sum(&self.steps, 1, &|s| match s {
             Step::Kernel { kernel, .. } => (kernel.domain().size() as u64).saturating_mul(kernel.nodes.len() as u64),

@@ -155,7 +155,7 @@ impl Status {
         }
         out
     }
-    /// `None` where the bytes are none of these.
+    /// `None` if the bytes encode none of these.
     pub fn read(bytes: &[u8]) -> Option<Status> {
         let (kind, rest) = bytes.split_first()?;
         let mut r = Reader(rest);

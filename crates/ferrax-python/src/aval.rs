@@ -150,9 +150,9 @@ impl ShapedArray {
             return crate::hooks::sharding_of_type(py)?.call1((self.0.rank(), py.None(), py.None()));
         };
         // `mat` lists the sums along axes that a body for parts names
-        let told = parted.mesh.axes(|m| &m.explicit);
+        let explicit = parted.mesh.axes(|m| &m.explicit);
         let spec = parted.spec.clone();
-        let (unreduced, reduced) = (spec.unreduced & told, spec.reduced & told);
+        let (unreduced, reduced) = (spec.unreduced & explicit, spec.reduced & explicit);
         let [dims, unreduced, reduced] = placement::numbers(py, &spec.summed(unreduced, reduced))?;
         crate::hooks::sharding_of_type(py)?.call1((self.0.rank(), &*parted.mesh.label, dims, unreduced, reduced))
     }

@@ -79,7 +79,7 @@ fn tell_of_lost_part(py: Python, from: Dtype, to: Dtype) -> PyResult<()> {
     PyErr::warn(py, &category, c"Casting complex values to real discards the imaginary part", 2)
 }
 
-/// An operand of the primitive `of`, or JAX's complaint that it is none.
+/// An operand of the primitive `of`, or JAX's error for a value that is not one.
 #[inline]
 fn bindable(x: &Bound<PyAny>, flags: config::Flags, of: &str, at: usize) -> PyResult<Value> {
     if let Some(v) = value::held(x) {

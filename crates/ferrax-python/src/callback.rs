@@ -68,7 +68,7 @@ fn from_numpy(i: usize, x: &Bound<PyAny>, a: &Aval, to: &mut [u8]) -> PyResult<(
     if fits {
         Ok(())
     } else {
-        Err(PyRuntimeError::new_err(format!("a callback returned an array that is no {}", a.long())))
+        Err(PyRuntimeError::new_err(format!("a callback returned an array that is not a {}", a.long())))
     }
 }
 
@@ -101,7 +101,7 @@ impl HostFn for PythonFn {
 }
 /// The error of a callback that raised. It is logged as well: its reader may be far away, or there may be none.
 fn explained(py: Python, kind: CallbackKind, e: PyErr) -> PyErr {
-    // An interrupt, and an index that is checked where it is used, are no errors of the callback.
+    // An interrupt, and an index that is checked where it is used, are not errors of the callback.
     let index = || crate::error::class(py, "JAXIndexError");
     if e.is_instance_of::<pyo3::exceptions::PyKeyboardInterrupt>(py) || index().is_ok_and(|c| e.is_instance(py, &c)) {
         return e;
@@ -194,7 +194,7 @@ impl HostCallable {
     fn callback_func<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let f = self.0.host.as_ref().and_then(|h| h.downcast_ref::<Py<PyAny>>());
         f.map(|f| f.bind(py).clone())
-            .ok_or_else(|| PyRuntimeError::new_err(format!("{} is no function of Python's", self.0.name)))
+            .ok_or_else(|| PyRuntimeError::new_err(format!("{} is not a Python function", self.0.name)))
     }
     #[getter]
     fn __name__(&self) -> &str {

@@ -166,7 +166,7 @@ impl Flags {
     pub fn guards_devices(self) -> bool {
         self.has(GUARD_DEVICES)
     }
-    /// The same where nothing looks at transfers: what follows is none, or was looked at.
+    /// The same where nothing looks at transfers: what follows is not a transfer, or was looked at.
     pub fn unguarded(self) -> Flags {
         Flags(self.0 & !(GUARD_HOST | GUARD_DEVICES))
     }

@@ -135,7 +135,7 @@ pub fn from_py_object(x: &Bound<PyAny>) -> PyResult<Option<&'static Device>> {
     Err(PyValueError::new_err(format!("expected a device, got {}", x.repr()?)))
 }
 
-/// A name of JAX's for one of our platforms.
+/// JAX's name for one of our platforms.
 pub fn platform(name: &str) -> Option<Platform> {
     match name {
         "cpu" => Some(Platform::Cpu),

@@ -182,10 +182,10 @@ pub fn canonical(d: Dtype) -> Dtype {
 /// A requested dtype: canonical, with a warning if that changes an explicit request.
 pub fn requested(x: &Bound<PyAny>, of: &str) -> PyResult<Dtype> {
     let py = x.py();
-    let asked = any(x)?;
-    let d = canonical(asked);
-    if d != asked && of_scalar_class(py, x).is_none() {
-        crate::hooks::narrowed(py)?.call1((asked.long().to_string(), d.long().to_string(), of))?;
+    let given = any(x)?;
+    let d = canonical(given);
+    if d != given && of_scalar_class(py, x).is_none() {
+        crate::hooks::narrowed(py)?.call1((given.long().to_string(), d.long().to_string(), of))?;
     }
     Ok(d)
 }

@@ -28,7 +28,7 @@ impl PyProgramFamily {
             .collect();
         guarded(|| Ok(PyProgramFamily(ProgramFamily::new(&names, &traced).py(py)?)))
     }
-    /// The sizes that vary, each as its values in the programs: integers; floats of constants that are none.
+    /// The sizes that vary, each as its values in the programs: integers, or floats for constants that are not integers.
     #[getter]
     fn sizes<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let values = |(at, fraction): (&Vec<i64>, &bool)| match fraction {

@@ -80,7 +80,7 @@ pub fn from_py(key: &str, x: &Bound<PyAny>) -> PyResult<Param> {
         let _level = recursion::enter(py, LEVEL)?;
         return Ok(Param::Tuple(x.try_iter()?.map(|x| from_py(key, &x?)).collect::<PyResult<_>>()?));
     }
-    Err(PyTypeError::new_err(format!("parameter {key}: {} is no value of a parameter", x.repr()?)))
+    Err(PyTypeError::new_err(format!("parameter {key}: {} is not a value that a parameter can have", x.repr()?)))
 }
 
 trait CallableValue {

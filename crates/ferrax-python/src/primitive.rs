@@ -302,7 +302,7 @@ impl PyPrimitive {
     }
 }
 
-/// A function of Python's in the place of an implementation.
+/// A Python function in the place of an implementation.
 fn instead(f: Py<PyAny>) -> ferrax::instead::Instead {
     Arc::new(move |op, x| {
         let called = |py: Python| {
@@ -357,7 +357,7 @@ pub fn params<'py>(py: Python<'py>, op: &Op) -> PyResult<Bound<'py, PyDict>> {
 /// results.
 pub fn policy(f: &Bound<PyAny>) -> Policy {
     let host: Arc<Py<PyAny>> = Arc::new(f.clone().unbind());
-    let asked = host.clone();
+    let predicate = host.clone();
     let keeps = move |op: &Op, ins: &[Aval]| {
         Python::attach(|py| {
             let prim = of(py, op)?.into_any();
@@ -366,7 +366,7 @@ pub fn policy(f: &Bound<PyAny>) -> Policy {
                 args.push(Bound::new(py, ShapedArray(a.clone()))?.into_any());
             }
             let params = params(py, op)?;
-            asked.bind(py).call(PyTuple::new(py, args)?, Some(&params))?.is_truthy()
+            predicate.bind(py).call(PyTuple::new(py, args)?, Some(&params))?.is_truthy()
         })
         .map_err(from_py)
     };
@@ -384,7 +384,8 @@ pub fn map(params: Option<&Bound<PyDict>>) -> PyResult<ParamMap> {
     }
     Ok(map)
 }
-/// Binds a primitive of Python's. Where nothing is traced its implementation gets the operands, and gives the results, as they are.
+/// Binds a primitive that is defined in Python. Where nothing is traced its implementation gets the operands, and gives the results, as
+/// they are.
 pub fn apply<'py>(
     me: &Bound<'py, PyPrimitive>,
     operands: &Bound<'py, PyTuple>,
@@ -422,7 +423,7 @@ impl PythonPrimitive {
     fn listed<'py>(&self, out: Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         if self.multiple { out.try_iter()?.collect() } else { Ok(vec![out]) }
     }
-    /// The results of a function of Python's on values.
+    /// The results of a Python function on values.
     fn run(&self, f: &Py<PyAny>, py: Python, p: &Opaque, x: &[Value]) -> PyResult<Values> {
         let out = self.call(f, p, PyTuple::new(py, wrap_all(py, x.iter().cloned())?)?)?;
         all_required(PyList::new(py, self.listed(out)?)?.as_any(), self.name)

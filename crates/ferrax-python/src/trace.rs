@@ -37,7 +37,7 @@ pub fn trace_context(py: Python) -> PyResult<Bound<PyTuple>> {
 pub fn identities(values: &Bound<PyAny>) -> PyResult<Vec<Option<usize>>> {
     values.try_iter()?.map(|x| Ok(held(&x?).and_then(Value::id))).collect()
 }
-/// A name of an axis as text; names that are no strings go by their repr.
+/// A name of an axis as text; names that are not strings are shown by their repr.
 pub fn axis_name(x: &Bound<PyAny>) -> PyResult<Option<Name>> {
     if x.is_none() {
         return Ok(None);

@@ -34,7 +34,7 @@ enum Owner {
 /// Modules in public folders, and whole folders, whose functions call their arguments. Private folders of the package, and the modules
 /// beside them, do so too, since transforms are defined there.
 const BETWEEN: [&str; 9] = [
-    "experimental/checkify.py",
+    "experimental/checkify/",
     "extend/core/",
     "interpreters/",
     "lax/_bodies.py",

@@ -118,7 +118,7 @@ fn scalar(d: DType, v: &Value) -> Scalar {
         Value::Float(x) => Scalar::from_f64(d, *x),
         // a value out of the range of a TOML integer
         Value::String(s) => Scalar { dtype: d, bits: s.parse().expect("a u64") },
-        v => panic!("{v:?} is no element"),
+        v => panic!("{v:?} is not an element"),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Transposition: a linear program, run backwards over cotangents.
 //!
-//! INVARIANT: cotangents are `None` until something arrives; an equation none of whose outputs has one is skipped.
+//! INVARIANT: a cotangent is `None` until the first contribution to it; an equation is skipped if none of its outputs has one.
 use ferrax_ir::cut::Lenient;
 use ferrax_ir::cx::{Arg, Cx, Line, Tan};
 use ferrax_ir::op::Tans;
@@ -87,7 +87,7 @@ pub fn backward(
         let back = e.op.rules().transpose(cx, &args, &cts).map_err(|e| at.blame(e))?;
         for (a, mut t) in e.args.iter().zip(back) {
             if typed {
-                // a cotangent has the cut of its primal value
+                // a cotangent is partitioned like its primal value
                 t = t.map(|t| cx.cut_as(t, p.atom_aval(a).cut.cotangent())).transpose()?;
             }
             give(&mut ct, a, t)?;

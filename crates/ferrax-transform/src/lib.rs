@@ -4,7 +4,7 @@
 //! linearize(f) = Jvp over Record        vjp = linearize, then the recorded program backwards        vmap = Batch
 //! ```
 //!
-//! INVARIANT: no primitive is named here, but for the words of `Cx` (zeros, sums, broadcasts).
+//! INVARIANT: no primitive is named here, except in the helpers of `Cx` (zeros, sums, broadcasts).
 #![forbid(unsafe_code)]
 pub mod backward;
 pub mod partition;
@@ -18,11 +18,11 @@ use std::rc::Rc;
 use trace::Trace;
 use trace::programs::transposed;
 
-/// Functions of flat argument lists; pytrees are the binding's business.
+/// Functions of flat argument lists; pytrees are left to the binding.
 pub type FlatFn<'a> = &'a dyn Fn(&[Value]) -> Res<Values>;
 
-/// Traces `f` to a program; also returns the values it closed over, the program's leading `n_consts` inputs. Equations whose
-/// unread outputs stay, as the user wrote them; lowering drops them.
+/// Traces `f` to a program; also returns the values it closed over, the program's leading `n_consts` inputs. Equations with unread outputs
+/// stay, as the user wrote them; lowering drops them.
 pub fn make_program(f: FlatFn, ins: &[Aval]) -> Res<(Program, Vec<Value>)> {
     let _lines = Line::unset();
     let s = Trace::stage_all();
@@ -61,7 +61,7 @@ pub struct Linear {
     pub nz_out: Vec<bool>,
     pub in_avals: Vec<Aval>,
     pub out_avals: Vec<Aval>,
-    /// The scopes that were open around `f`: those of an equation of `prog` beneath these are its own.
+    /// The scopes that were open around `f`; an equation of `prog` has its own scopes beneath these.
     pub scopes: u32,
 }
 
@@ -123,7 +123,7 @@ impl Linear {
     }
 }
 
-/// A function that is linear in its arguments (it may close over anything) as the linear map that it is.
+/// A function that is linear in its arguments (it may close over anything), as a linear map.
 pub fn linear(f: FlatFn, ins: &[Aval]) -> Res<Linear> {
     let r = Trace::record(current());
     let x: Vec<Value> = ins.iter().map(|a| r.new_in(a.clone())).collect();

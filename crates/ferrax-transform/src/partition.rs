@@ -8,7 +8,7 @@
 //!
 //! Two steps: every variable is given a spec, forwards and backwards through the factors of its equations ([`flow`]); then the equations are
 //! emitted on parts ([`emit`]), operands brought to where they must be ([`Here::reshard`](ferrax_ir::parts::Here::reshard)) when they are read, and no earlier.
-//! Sums of which terms are added are taken of the result ([`late`]).
+//! Sums over devices whose results are added to each other are taken once, of the total ([`late`]).
 //!
 //! INVARIANT: no primitive is named: partitioning uses their `factors`, `local`, `expanded` and `ties`. A primitive without factors is
 //! given whole operands. All devices run the same equations, so they meet in the same order.

@@ -11,8 +11,8 @@
 //! Fold     the root evaluates known operations; the others go to the enclosing trace
 //! ```
 //!
-//! INVARIANT: a trace looks only inside its own tracers; any other value is a constant to it and goes to the parent as it is.
-//! That is all there is to closures over outer tracers, to nesting and to perturbation confusion: no levels are compared.
+//! INVARIANT: a trace looks only inside its own tracers; any other value is a constant to it and is passed to the parent unchanged.
+//! This rule alone covers closures over outer tracers, nesting and perturbation confusion: no levels are compared.
 pub mod programs;
 
 use ferrax_ir::cut::Lenient;
@@ -56,7 +56,7 @@ enum TraceKind {
     Record(Rc<dyn Cx>, RefCell<Builder>),
     Jvp(Rc<dyn Cx>),
     Batch(Rc<dyn Cx>, usize, Option<Name>, AxisKind),
-    /// `true`: all that depends on a tangent is one.
+    /// `true`: every value that depends on a tangent is a tangent.
     Support(Rc<dyn Cx>, bool),
     Fold(Rc<dyn Cx>, Rc<dyn Cx>),
 }

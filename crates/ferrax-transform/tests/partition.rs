@@ -230,21 +230,21 @@ fn holds(what: &str, p: &Program, rounds: usize) {
                 p.out_avals().iter().map(|a| if rng.below(2) == 0 { None } else { Some(rng.spec(grid, a)) }).collect();
             let q = partition(p, grid, &ins, &outs).unwrap_or_else(|e| panic!("{what}: {e:?}\n{p}"));
             let text = |s: &Spec| s.text(grid);
-            let told = || {
+            let message = || {
                 let ins: Vec<String> = ins.iter().map(text).collect();
                 format!("{what}\n{p}\n{ins:?} of {:?}\n{}", grid.axes, q.program)
             };
             let got = on_members(grid, &q, p, &ins, &x);
             for (i, a) in p.out_avals().iter().enumerate() {
                 if let Some(wanted) = &outs[i] {
-                    assert_eq!(q.outs[i], *wanted, "{}", told());
+                    assert_eq!(q.outs[i], *wanted, "{}", message());
                 }
                 for (rank, got) in got.iter().enumerate() {
                     let mine = part(&want[i], a, &q.outs[i], grid, &grid.position(rank));
                     assert!(
                         same(a, &got[i], &mine),
                         "{}\nresult {i} on {rank}, cut {}: {:?} is not {:?}",
-                        told(),
+                        message(),
                         text(&q.outs[i]),
                         numbers(a, &got[i]),
                         numbers(a, &mine)
@@ -359,8 +359,8 @@ fn primitives_on_parts() {
         .iter()
         .filter_map(|l| {
             let one = || holds(l, &application(l), 6);
-            let said = |e: Box<dyn std::any::Any + Send>| e.downcast::<String>().map_or(String::from("?"), |s| *s);
-            std::panic::catch_unwind(one).err().map(said)
+            let text = |e: Box<dyn std::any::Any + Send>| e.downcast::<String>().map_or(String::from("?"), |s| *s);
+            std::panic::catch_unwind(one).err().map(text)
         })
         .collect();
     assert!(failed.is_empty(), "{} of {}\n{}", failed.len(), chosen.len(), failed.join("\n\n"));
@@ -555,22 +555,22 @@ fn constraints_and_wishes_are_obeyed() {
     assert_eq!(q.outs[0].text(&grid), "PartitionSpec('x', 'y')");
     assert_eq!(q.program.in_avals()[0].shape, Dims::new(&[2, 4]));
     // each line: operands, their cuts, what the result is cut as
-    let told = |line: &str, cuts: &[&[&[u8]]]| {
+    let spec_of = |line: &str, cuts: &[&[&[u8]]]| {
         let p = application(line);
         let spec = |c: &&[&[u8]]| Spec::new(c.iter().map(|c| CutAxes::from_slice(c)));
         let q = partition(&p, &grid, &cuts.iter().map(spec).collect::<Vec<_>>(), &[None]).unwrap();
         q.outs[0].text(&grid)
     };
     let add = "add f32[4,4] f32[4,4]";
-    assert_eq!(told(add, &[&[&[0], &[]], &[&[1], &[]]]), "PartitionSpec(None, None)");
-    assert_eq!(told(add, &[&[&[], &[1]], &[&[1], &[]]]), "PartitionSpec(None, 'y')");
-    assert_eq!(told(add, &[&[&[0, 1], &[]], &[&[0], &[1]]]), "PartitionSpec(('x', 'y'), None)");
-    assert_eq!(told(add, &[&[&[0], &[]], &[&[], &[1]]]), "PartitionSpec('x', 'y')");
+    assert_eq!(spec_of(add, &[&[&[0], &[]], &[&[1], &[]]]), "PartitionSpec(None, None)");
+    assert_eq!(spec_of(add, &[&[&[], &[1]], &[&[1], &[]]]), "PartitionSpec(None, 'y')");
+    assert_eq!(spec_of(add, &[&[&[0, 1], &[]], &[&[0], &[1]]]), "PartitionSpec(('x', 'y'), None)");
+    assert_eq!(spec_of(add, &[&[&[0], &[]], &[&[], &[1]]]), "PartitionSpec('x', 'y')");
     let dot = "dot_general[dimension_numbers=(([1], [0]), ([], [])) preferred_element_type=None] f32[4,4] f32[4,4]";
-    assert_eq!(told(dot, &[&[&[0], &[1]], &[&[], &[1]]]), "PartitionSpec('x', 'y')");
-    assert_eq!(told("cumsum[axis=0 reverse=False] f32[4,4]", &[&[&[0], &[1]]]), "PartitionSpec('x', 'y')");
+    assert_eq!(spec_of(dot, &[&[&[0], &[1]], &[&[], &[1]]]), "PartitionSpec('x', 'y')");
+    assert_eq!(spec_of("cumsum[axis=0 reverse=False] f32[4,4]", &[&[&[0], &[1]]]), "PartitionSpec('x', 'y')");
     assert_eq!(
-        told("pad[padding_config=((1, 0, 0), (1, 1, 0))] f32[4,4] f32[]", &[&[&[0], &[1]], &[]]),
+        spec_of("pad[padding_config=((1, 0, 0), (1, 1, 0))] f32[4,4] f32[]", &[&[&[0], &[1]], &[]]),
         "PartitionSpec(None, 'y')"
     );
     let elsewhere = Grid::new([("z".into(), 2)]);

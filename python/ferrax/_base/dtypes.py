@@ -232,7 +232,7 @@ def is_narrow(dtype) -> bool:
 
 
 def width(dtype) -> int:
-    """The bits of one element, where several lie in a byte too."""
+    """The bits of one element, also where a byte could hold several."""
     dtype = np.dtype(dtype)
     if _extended_int(dtype):
         return iinfo(dtype).bits

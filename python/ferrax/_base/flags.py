@@ -156,16 +156,16 @@ class Flag:
         _core.config_set(self.name, self.checked(value))
 
     def push(self, value):
-        """From now on the value on this thread, until `pop`."""
+        """Sets the value on this thread, until `pop`."""
         _core.config_push(self.name, value)
 
     def pop(self):
-        """The end of a `push`."""
+        """Ends a `push`."""
         _core.config_pop(self.name)
 
 
 class _Guards(Flag):
-    """A flag that sets those of all ways."""
+    """A flag that sets the guards of all directions."""
 
     __slots__ = ()
     ways = ("host_to_device", "device_to_host", "device_to_device")

@@ -69,7 +69,7 @@ def _coloured(values):
     share = np.clip((np.where(finite, values, low) - low) / span if 0 < span < math.inf else np.zeros(values.shape), 0, 1) * (len(table) - 1)
     at = np.minimum(share.astype(int), len(table) - 2)
     colours = table[at] + (table[at + 1] - table[at]) * (share - at)[..., None]
-    # What is not finite is grey.
+    # Values that are not finite are grey.
     return np.where(finite[..., None], colours.round(), 160).astype(np.uint8), words
 
 

@@ -36,7 +36,7 @@ class LateModule(types.ModuleType):
 
 
 def late(name):
-    """Makes the module of this name one that is whole for who reads its dictionary.
+    """Replaces the module of this name by one whose dictionary is complete for its readers.
 
     Called at the end of the module.
     """

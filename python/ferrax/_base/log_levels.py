@@ -62,7 +62,7 @@ _some.handler.addFilter(lambda record: logging.getLogger("jax").level > logging.
 
 
 def show_from(level):
-    """Shows records of a level, given by its name, and of higher ones; None: as without."""
+    """Shows records of a level, given by its name, and of higher ones; None: as by default."""
     _all.off()
     if level is not None:
         _all.on(_roots(), logging.getLevelName(level))

@@ -96,7 +96,7 @@ def _mode():
 
 def _in_notebook():
     """Whether the code runs in an IPython session, which does not show frames that are marked."""
-    ipython = sys.modules.get("IPython")  # which puts its function among the builtins while it runs a cell
+    ipython = sys.modules.get("IPython")  # IPython adds this function to the builtins while it runs a cell
     return hasattr(builtins, "get_ipython") and getattr(ipython, "version_info", (7, 17))[:2] >= (7, 17)
 
 

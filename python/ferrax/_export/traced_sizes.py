@@ -175,7 +175,7 @@ def _package(frame):
 
 
 def _sized(expr, n):
-    """The size that an operation on sizes gave."""
+    """The size that is the result of an operation on sizes."""
     if not isinstance(expr, SizeExpr):
         return n
     made = TracedSize(expr, n)

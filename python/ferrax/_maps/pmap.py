@@ -235,7 +235,7 @@ def _over_processes(run, args, kwargs):
         return run(*args, **kwargs)
     dims, mesh = run.__wrapped__.mesh_for(args, kwargs, _core.process_count())
     if mesh.devices.size != len(_core.devices()):
-        raise ValueError(f"pmap over several processes: the mapped axis is as long as each has devices, {len(mesh.local_devices)}")
+        raise ValueError(f"pmap over several processes: the mapped axis must be as long as the list of a process's devices, {len(mesh.local_devices)}")
     args, kwargs = tree.unflatten([joined(x, mesh, _spec(mesh.axis_names[0], d)) for x, d in zip(leaves, dims, strict=True)])
     return tree_map(lambda y: local(y, mesh, y.sharding.spec), run(*args, **kwargs))
 

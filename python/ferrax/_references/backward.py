@@ -52,7 +52,7 @@ class _Pass:
 class BackwardRef(Ref):
     """The counterpart of a reference in backward passes.
 
-    Its type is that of a cotangent: each integer is represented by floats of 16 bits.
+    Its type is that of a cotangent: an integer is represented by floats that hold 16 bits each.
     """
 
     __slots__ = ("owner",)

@@ -67,7 +67,7 @@ def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
 
 
 def freeze(ref: Ref) -> Array:
-    """The value of a reference, which is over.
+    """Ends a reference, and returns its value.
 
     Args:
         ref: reference.
@@ -81,7 +81,7 @@ def freeze(ref: Ref) -> Array:
 
 
 def free_ref(ref: Ref) -> None:
-    """Ends a reference, value and all.
+    """Ends a reference, and discards its value.
 
     Args:
         ref: reference.

@@ -1,6 +1,7 @@
 """Calls from programs back into Python.
 
-Invariant: a callback gets arrays of the operands' shapes and dtypes, on the host, and its results are checked against the declared types.
+Invariant: a callback gets arrays of the operands' shapes and dtypes, on the host, and its results
+are checked against the declared types.
 """
 
 from __future__ import annotations
@@ -88,20 +89,26 @@ def pure_callback(
     """Calls a pure Python function from inside a program.
 
     Args:
-        callback: a function of arrays on the host. It may be called any number of times, or never if its result is not used.
-        result_shape_dtypes: a pytree of `ShapeDtypeStruct`s or arrays. Only its leaves matter, not its structure: what the callback returns
-            may be another pytree of the same leaves.
-        *args, **kwargs: its arguments, pytrees of arrays.
-        sharding: a `SingleDeviceSharding`: the device it is called from, which changes nothing here: it runs in this process, for the whole array.
-        vmap_method: what `vmap` does: "sequential" (one call per element), "expand_dims" (one call, unmapped arguments get an axis of size 1),
-            "broadcast_all" (one call, all arguments get the axis), "legacy_vectorized" (one call, unmapped arguments are passed unchanged).
+        callback: a function of arrays on the host. It may be called any number of times, or never
+            if its result is not used.
+        result_shape_dtypes: a pytree of `ShapeDtypeStruct`s or arrays. Only its leaves matter, not
+            its structure: the callback may return another pytree with the same leaves.
+        *args, **kwargs: the arguments of the callback, pytrees of arrays.
+        sharding: a `SingleDeviceSharding`. It has no effect: the callback runs in this process, for
+            the whole array.
+        vmap_method: what `vmap` does: "sequential" (one call per element), "expand_dims" (one call,
+            unmapped arguments get an axis of size 1), "broadcast_all" (one call, all arguments get
+            the axis), "legacy_vectorized" (one call, unmapped arguments are passed unchanged).
 
     Returns:
-        arrays, of result_shape_dtypes's structure.
+        A pytree of arrays, with the structure of `result_shape_dtypes`.
 
     Raises:
-        ValueError: the vmap method is unknown, or 64-bit results are declared while 64-bit types are disabled.
-        JaxRuntimeError: (when run) the callback raised, or returned something other than promised.
+        ValueError: the vmap method is unknown, or 64-bit results are declared while 64-bit types
+            are disabled.
+        NotImplementedError: the sharding is over several devices.
+        JaxRuntimeError: when the program runs, the callback raised an exception, or its result does
+            not have the declared types.
 
     >>> jax.pure_callback(lambda x: 2 * x, jax.ShapeDtypeStruct((), "float32"), jnp.float32(3.0))
     Array(6., dtype=float32)
@@ -140,19 +147,21 @@ def io_callback(
     """Calls a Python function with side effects from inside a program: exactly once in each run.
 
     Args:
-        callback: function of arrays, which arrive on the host.
-        result_shape_dtypes: its result, as a pytree of `ShapeDtypeStruct` or of arrays.
-        *args, **kwargs: its arguments, pytrees of arrays.
-        sharding: a `SingleDeviceSharding`: the device it is called from, which changes nothing here: it runs in this process, for the whole array.
+        callback: a function of arrays on the host.
+        result_shape_dtypes: the types of its result, as a pytree of `ShapeDtypeStruct`s or arrays.
+        *args, **kwargs: the arguments of the callback, pytrees of arrays.
+        sharding: a `SingleDeviceSharding`. It has no effect: the callback runs in this process, for
+            the whole array.
         ordered: bool; whether calls happen in program order. An ordered callback cannot be mapped.
 
     Returns:
-        Pytree of arrays, of the structure of `result_shape_dtypes`.
+        A pytree of arrays, with the structure of `result_shape_dtypes`.
 
     Raises:
-        ValueError: 64-bit results are promised and x64 is off.
+        ValueError: 64-bit results are declared while 64-bit types are disabled.
         NotImplementedError: the sharding is over several devices.
-        JaxRuntimeError: when run, the callback raised, or returned something other than promised.
+        JaxRuntimeError: when the program runs, the callback raised an exception, or its result does
+            not have the declared types.
     """
     if not _of_one_device(sharding):
         refused("io_callback", "sharding", sharding, "callbacks run in this process, for the whole array")
@@ -163,7 +172,9 @@ def io_callback(
 
 
 def debug_callback(callback, args, kwargs, ordered, kind="debug"):
-    """Calls a Python function for its side effects; under `vmap`, once per element; under `grad`, on the forward pass."""
+    """Calls a Python function for its side effects: under `vmap` once per element, under `grad` in
+    the forward pass.
+    """
     leaves, in_tree = tree_flatten((args, kwargs))
     is_array, weak = [], []
     for x in leaves:
@@ -176,7 +187,7 @@ def debug_callback(callback, args, kwargs, ordered, kind="debug"):
     raised = []  # the exception of a callback that was called directly, outside of any program
 
     def call(*arrays):
-        if here:  # the very arguments; what a program passes is strongly typed
+        if here:  # restore the weak types of the arguments; programs pass strongly typed arrays
             arrays = [_core.asarray(x, weak_type=True) if w else x for x, w in zip(arrays, weak, strict=True)]
         rest = iter(arrays)
         args, kwargs = in_tree.unflatten([next(rest) if a else x for a, x in zip(is_array, others, strict=True)])

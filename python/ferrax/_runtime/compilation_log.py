@@ -1,4 +1,5 @@
-"""The runtime's log of tracing and compiling: lines of the logger `ferrax`, which are parsed here while a listener is registered.
+"""The runtime's log of tracing and compiling: lines of the logger `ferrax`, which are parsed while a
+listener is registered.
 
 Invariant: the logger's level is restored when the last listener is removed.
 """
@@ -14,7 +15,9 @@ _LINES = (
 
 
 class Listener(logging.Handler):
-    """Calls `tell(kind, name, start, seconds)` for each function traced or compiled, from `open` to `close`; times are those of `time.perf_counter`."""
+    """Calls `tell(kind, name, start, seconds)` for each function traced or compiled, from `open` to
+    `close`; times are those of `time.perf_counter`.
+    """
 
     def __init__(self, tell):
         super().__init__(logging.DEBUG)
@@ -22,7 +25,7 @@ class Listener(logging.Handler):
         self.log = logging.getLogger("ferrax")
 
     def open(self):
-        """Starts to listen."""
+        """Starts listening."""
         self.before = self.log.level, self.log.propagate
         if not self.log.isEnabledFor(logging.DEBUG):
             # records that are read here alone are not passed to the user's handlers
@@ -36,7 +39,7 @@ class Listener(logging.Handler):
         return self
 
     def close(self):
-        """Ends it."""
+        """Stops listening."""
         if self in self.log.handlers:
             self.log.removeHandler(self)
             self.log.setLevel(self.before[0])

@@ -1,13 +1,15 @@
-"""Names that the processes of a run share: values by key, and barriers, which threads of their own may use beside the program's calls.
+"""Names that the processes of a run share: values by key, and barriers. Threads may use them while
+the program's own calls run.
 
     client = coordination.client()
     client.key_value_set("checkpoint/7", "written")
     client.wait_at_barrier("checkpoint/7", 60_000)
 
-Process 0 holds them and serves the others over TCP: on its loopback interface where all processes share a host. Requests carry a secret that the
-processes got by MPI.
+Process 0 holds them and serves the others over TCP: on its loopback interface where all processes
+share a host. Requests carry a secret that the processes received by MPI.
 
-Invariant: a wait ends by its time limit, and a barrier for all its processes alike: passed, or with the same error.
+Invariant: a wait ends within its time limit, and a barrier ends in the same way for all of its
+processes: it is passed, or all get the same error.
 """
 
 import json
@@ -23,8 +25,8 @@ from ..errors import JaxRuntimeError
 
 logger = logging.getLogger("ferrax.distributed")
 
-GRACE = 30.0  # seconds that an answer may take beyond the time limit that was asked for
-KEPT = 4096  # failed barriers whose error later processes get
+GRACE = 30.0  # seconds by which an answer may exceed the requested time limit
+KEPT = 4096  # how many failed barriers are kept, for the processes that arrive later
 REQUESTS = frozenset({"set", "get", "try_get", "increment", "delete", "below", "meet"})
 
 _client = None
@@ -39,11 +41,14 @@ def _failed(kind, text):
     return JaxRuntimeError(f"{kind}: {text}")
 
 
-# ---------------------------------------------------------------- what process 0 holds
+# ---------------------------------------------------------------- the store of process 0
 
 
 class Store:
-    """Values by key, and barriers, of a run of `size` processes. Its methods are called by threads of any number."""
+    """Values by key, and barriers, of a run of `size` processes.
+
+    Any thread may call its methods.
+    """
 
     def __init__(self, size):
         self.size = size
@@ -53,7 +58,7 @@ class Store:
         self._open, self._failed = {}, {}  # barriers by name and round
 
     def set(self, key, value, overwrite):
-        """Sets a value. JaxRuntimeError if there is one, and it is not to be overwritten."""
+        """Sets a value. Raises JaxRuntimeError if there is one and `overwrite` is False."""
         key = _path(key)
         with self._changed:
             if key in self._values and not overwrite:
@@ -62,7 +67,7 @@ class Store:
             self._changed.notify_all()
 
     def get(self, key, seconds):
-        """A value, once there is one. JaxRuntimeError after that time."""
+        """Waits for a value, and returns it. Raises JaxRuntimeError after `seconds`."""
         key = _path(key)
         with self._changed:
             if not self._changed.wait_for(lambda: key in self._values, min(seconds, threading.TIMEOUT_MAX)):
@@ -70,7 +75,7 @@ class Store:
             return self._values[key]
 
     def try_get(self, key):
-        """A value. JaxRuntimeError if there is none."""
+        """Returns a value. Raises JaxRuntimeError if there is none."""
         key = _path(key)
         with self._changed:
             if key not in self._values:
@@ -78,7 +83,7 @@ class Store:
             return self._values[key]
 
     def increment(self, key, by):
-        """The value after the addition of `by`, as a number; without a value it is 0 before."""
+        """Adds `by` to a number and returns the sum. A missing value counts as 0."""
         key = _path(key)
         with self._changed:
             before = self._values.get(key, "0")
@@ -92,7 +97,7 @@ class Store:
             return after
 
     def delete(self, key):
-        """Deletes a value, and those below it."""
+        """Deletes a value and those below it."""
         key = _path(key)
         with self._changed:
             for k in [k for k in self._values if k == key or k.startswith(key + "/")]:
@@ -105,7 +110,9 @@ class Store:
             return sorted((k, v) for k, v in self._values.items() if k.startswith(key + "/"))
 
     def meet(self, name, process, members, seconds):
-        """Waits until all members have come to the barrier as often as this process. JaxRuntimeError after that time, for all that come."""
+        """Waits until all members have come to the barrier as often as this process. Raises
+        JaxRuntimeError after `seconds`, in all processes that come.
+        """
         members = frozenset(range(self.size) if members is None else members)
         seconds = min(seconds, threading.TIMEOUT_MAX)
         with self._changed:
@@ -133,7 +140,7 @@ class Store:
         (name, count), barrier = at, self._open.pop(at)
         barrier.over = True
         comings = [(name, p) for p in barrier.members]
-        if all(self._rounds[c] == count for c in comings):  # none has come again: the name is as new
+        if all(self._rounds[c] == count for c in comings):  # no process has come again: the name can be used anew
             for c in comings:
                 del self._rounds[c]
             for old in [f for f in self._failed if f[0] == name]:
@@ -186,11 +193,11 @@ def serve(store, alone):
 
 
 def _addresses():
-    """This host's addresses as others may see them, the likeliest first."""
+    """The addresses at which other hosts may reach this one, the likeliest first."""
     found = []
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
         try:
-            s.connect(("192.0.2.1", 9))  # sends nothing: the system names the interface that leads outside
+            s.connect(("192.0.2.1", 9))  # sends nothing: it makes the system choose the outgoing interface
             found.append(s.getsockname()[0])
         except OSError:
             pass
@@ -225,7 +232,7 @@ def _answer(connection, store):
                 answer = [None, _own(store, what, *given)]
             except JaxRuntimeError as e:
                 answer = [str(e), None]
-            except Exception as e:  # a request that is none ends no service
+            except Exception as e:  # an invalid request must not end the service
                 answer = [f"INTERNAL: {e!r}", None]
             try:
                 connection.send_bytes(json.dumps(answer).encode())
@@ -235,12 +242,14 @@ def _answer(connection, store):
 
 def _own(store, what, *given):
     if what not in REQUESTS:
-        raise ValueError(f"no request: {what!r}")
+        raise ValueError(f"unknown request {what!r}")
     return getattr(store, what)(*given)
 
 
 class Service:
-    """Requests to process 0: those of that process itself are calls, others take a connection that no other request uses meanwhile."""
+    """Requests to process 0. In process 0 itself they are function calls; in the others each uses a
+    connection that no other request uses at the same time.
+    """
 
     def __init__(self, addresses, secret, store):
         self._addresses, self._secret, self._store = [(host, port) for host, port in addresses], secret, store
@@ -284,7 +293,9 @@ class Service:
 
 
 class Client:
-    """What one process asks; may be used by any thread. Times are in milliseconds, errors are `JaxRuntimeError`."""
+    """The interface of one process, for any thread. Times are in milliseconds; errors are
+    `JaxRuntimeError`s.
+    """
 
     def __init__(self, process, size, ask, run):
         self._process, self._size, self._ask, self._run = process, size, ask, run
@@ -318,7 +329,7 @@ class Client:
         return self._ask("try_get", key).encode("latin-1")
 
     def key_value_increment(self, key, increment):
-        """Adds to a number, and gives the sum."""
+        """Adds to a number and returns the sum."""
         return self._ask("increment", key, int(increment))
 
     def key_value_delete(self, key):
@@ -334,11 +345,13 @@ class Client:
         return [(k, v.encode("latin-1")) for k, v in self._ask("below", key)]
 
     def get_live_nodes(self, process_ids):
-        """Those of the processes that run, each with a number that a process in its place in a later run does not have. One that dies ends the run."""
+        """The processes that belong to the run, each with a number that differs from run to run.
+        All of them are alive: the run ends with the first process that dies.
+        """
         return {int(p): self._run * self._size + int(p) for p in process_ids if 0 <= p < self._size}
 
     def connect(self):
-        """Nothing: a client is connected when it first asks."""
+        """Does nothing: a client connects at its first request."""
 
     def shutdown(self):
-        """Nothing: connections end with the process."""
+        """Does nothing: connections end with the process."""

@@ -1,6 +1,8 @@
-"""Devices and the arrays on them: listing devices, placing arrays, waiting for them and finding live ones.
+"""Devices and the arrays on them: listing devices, placing arrays, waiting for them and finding live
+ones.
 
-Invariant: nothing here traces or computes; leaves of a pytree that are not arrays are returned unchanged.
+Invariant: nothing here traces or computes; leaves of a pytree that are not arrays are returned
+unchanged.
 
     >>> device_put({"w": jnp.ones(2)}, devices()[0])["w"].committed
     True
@@ -57,7 +59,9 @@ def specified(places):
 
 
 def is_sharding(x):
-    """Whether x is a sharding. The class is looked at: a container may answer for what it holds (a variable of Flax, for its sharding)."""
+    """Whether x is a sharding. Its class decides, because a container may forward attributes to its
+    contents (as a variable of Flax does).
+    """
     return hasattr(type(x), "shard_shape")
 
 
@@ -67,7 +71,8 @@ def is_spec(x):
 
 
 def check_fit(sharding, shape, what, uneven=False):
-    """Raises ValueError unless arrays of the shape can have this sharding; `what` describes them in the error.
+    """Raises ValueError unless arrays of the shape can have this sharding; `what` describes them in
+    the error.
 
     Args:
       uneven: whether dimensions may be split unevenly.
@@ -93,19 +98,23 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = Fal
 
     Args:
         x: a pytree of arrays, numpy arrays and scalars.
-        device: a `Device`, a sharding, or a pytree prefix of them; None leaves arrays where they are.
+        device: a `Device`, a sharding, or a pytree prefix of them; None leaves arrays where they
+            are.
         src: the device or sharding for cotangents, if it is not that of the leaves.
-        donate: whether the arrays may be deleted, or a pytree prefix of that: those that are copied elsewhere are. An array that stays where it is shares its
-            memory with the result.
-        may_alias: bool; False: return a new array, which can be deleted or donated by itself; else an array that is already on the device is returned as it is.
+        donate: bool, or a pytree prefix of bools: whether an array may be deleted. It is deleted if
+            it is copied to another place; otherwise it shares its memory with the result.
+        may_alias: bool; False: the result is a new array, which can be deleted or donated by
+            itself. Otherwise an array that is already on the device is returned as it is.
 
     Returns:
         Pytree of arrays.
 
     Raises:
-        TypeError: a leaf is not an array type.
-        ValueError: `device` is neither a device nor a sharding, or belongs to another process; `donate` and `may_alias` are both True.
-        AssertionError: the sharding is over several processes, and a leaf of the host has other values on another of them.
+        TypeError: a leaf is neither an array nor a number.
+        ValueError: `device` is neither a device nor a sharding, or belongs to another process;
+            `donate` and `may_alias` are both True.
+        AssertionError: the sharding is over several processes, and a leaf on the host has different
+            values in them.
 
     >>> jax.device_put([1.0, 2.0])
     [Array(1., dtype=float32, weak_type=True), Array(2., dtype=float32, weak_type=True)]
@@ -123,7 +132,7 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = Fal
             f" pytree of these values. Received invalid value: {device}"
         )
     for i, (leaf, d) in enumerate(zip(leaves, devices, strict=True)):
-        if getattr(d, "is_memory", False):  # a memory.Space: there is one kind
+        if getattr(d, "is_memory", False):  # a memory.Space: devices have one kind of memory
             d = devices[i] = None
         if isinstance(d, Format):
             if d.layout is Layout.AUTO:
@@ -147,9 +156,10 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = Fal
 
 
 def _check_alike(leaves, places):
-    """Raises AssertionError, with JAX's message, if a leaf of this process, put on devices of several ones, has other values on another of them.
+    """Raises AssertionError, with JAX's message, if a leaf that is put on devices of several
+    processes has different values in them.
 
-    All these processes come here together.
+    All of these processes must call this together.
     """
     import hashlib
 
@@ -179,14 +189,16 @@ def _check_alike(leaves, places):
 
 
 def put_alike(x, place):
-    """An array on a device or with a sharding. AssertionError if it is over several processes that have other values."""
+    """An array on a device or with a sharding. Raises AssertionError if the sharding is over several
+    processes and they have different values.
+    """
     if _core.process_count() > 1:
         _check_alike([x], [place])
     return _core.device_put(x, place)
 
 
 def _put(leaf, device, src, may_alias):
-    if getattr(leaf, "dtype", None) == float0:  # which has nothing to move
+    if getattr(leaf, "dtype", None) == float0:  # it holds no data
         return leaf
     if isinstance(leaf, _core.Tracer) and hasattr(device, "mesh"):
         return _core.reshard(leaf, device._of_rank(np.ndim(leaf))) if device.mesh.explicit_axes else device._constrain(leaf)
@@ -207,7 +219,8 @@ def _is_on(x, device):
 
 
 def device_get(x: Any) -> Any:
-    """A pytree with its arrays as numpy arrays. Other leaves are unchanged, and so are keys, for which numpy has no dtype.
+    """A pytree with its arrays as numpy arrays. Other leaves are unchanged, and so are keys, for
+    which numpy has no dtype.
 
     Args:
         x: pytree.
@@ -262,7 +275,7 @@ def block_until_ready(x: _T) -> _T:
 
 
 def devices(backend: Any = None) -> list[Device]:
-    """All devices of a backend (the default one if None). Raises RuntimeError if the backend does not exist.
+    """All devices of a backend.
 
     Args:
         backend: platform ("cpu" or "gpu"); None: the default one.
@@ -352,18 +365,18 @@ class Client:
         return _core.live_executables(self.platform)
 
     def process_index(self):
-        """0: a run has one process."""
-        return 0
+        """The index of this process."""
+        return _core.process_index()
 
 
 @functools.cache
 def client_of(platform):
-    """The client of a platform: one object."""
+    """The client of a platform: always the same object."""
     return Client(platform)
 
 
 class Memory:
-    """A device's memory: the one it has, of kind "device"."""
+    """The memory of a device. Each device has one, of kind "device"."""
 
     kind = "device"
 
@@ -371,7 +384,7 @@ class Memory:
         self._device, self.platform = device, device.platform
 
     def addressable_by_devices(self):
-        """The devices that reach it."""
+        """The devices that can address it."""
         return [self._device]
 
     def __eq__(self, other):
@@ -385,12 +398,15 @@ class Memory:
 
 
 def memories_of(device):
-    """The memories that a device reaches."""
+    """The memories that a device can address."""
     return [Memory(device)]
 
 
 def memory_of(device, kind):
-    """The memory of that kind. JaxRuntimeError where the device reaches none."""
+    """The memory of a kind.
+
+    Raises JaxRuntimeError if the device cannot address one of that kind.
+    """
     if kind != Memory.kind:
         raise JaxRuntimeError(
             f"INVALID_ARGUMENT: Could not find memory addressable by device {device.device_kind}. Device {device.device_kind} can address the"
@@ -400,7 +416,7 @@ def memory_of(device, kind):
 
 
 def process_index(backend: Any = None) -> int:
-    """This process's index in a distributed run; 0 in a single process. Raises RuntimeError if the backend does not exist.
+    """This process's index in a distributed run; 0 in a single process.
 
     Args:
         backend: platform ("cpu" or "gpu"); None: the default one.
@@ -415,7 +431,7 @@ def process_index(backend: Any = None) -> int:
 
 
 def process_count(backend: Any = None) -> int:
-    """The number of processes of a distributed run. Raises RuntimeError if the backend does not exist.
+    """The number of processes of a distributed run.
 
     Args:
         backend: platform ("cpu" or "gpu"); None: the default one.
@@ -445,9 +461,11 @@ host_id, host_count, host_ids = process_index, process_count, process_indices
 
 
 def live_arrays(platform: str | None = None) -> list[Array]:
-    """The live arrays that Python objects refer to (of one platform, if given), found from all containers and running frames.
+    """The live arrays that Python objects refer to, found by a search of all containers and running
+    frames.
 
-    Creating an array is not slowed down by this; instead the whole heap is searched. Arrays that only programs refer to are not found.
+    The whole heap is searched, so that nothing has to be recorded when an array is made. Arrays
+    that only programs refer to are not found.
 
     Args:
         platform: "cpu" or "gpu"; None: all.
@@ -491,10 +509,10 @@ def live_arrays(platform: str | None = None) -> list[Array]:
 
 
 def print_environment_info(return_string: bool = False) -> str | None:
-    """The facts that a bug report needs: versions, platform, devices. Printed, or returned.
+    """Prints, or returns, the facts that a bug report needs: versions, platform, devices.
 
     Args:
-        return_string: return the text in place of printing it.
+        return_string: bool; True: return the text instead of printing it.
 
     Returns:
         str or None.
@@ -516,7 +534,7 @@ def _again(platform, number):
     for device in _core.devices(platform):
         if device.id == number:
             return device
-    raise RuntimeError(f"a pickled value belongs to the device {platform}:{number}, which is not there")
+    raise RuntimeError(f"a pickled value belongs to the device {platform}:{number}, which does not exist here")
 
 
 copyreg.pickle(_core.Device, lambda d: (_again, (d.platform, d.id)))

@@ -1,7 +1,8 @@
 """Calls of functions in C: the call frame of the typed interface, and the two older conventions.
 
-Invariant: memory that a handler gets stays valid during its call, with the requested order of axes; errors that it reports are raised. Sizes and order of fields are those
-of version 0.3 of the interface, which handlers check.
+Invariant: memory that a handler gets stays valid during its call, with the requested order of axes;
+errors that it reports are raised. Sizes and order of fields are those of version 0.3 of the
+interface, which handlers check.
 """
 
 import ctypes
@@ -30,7 +31,7 @@ _STAGES = {"instantiate": 0, "prepare": 1, "initialize": 2, "execute": 3}
 
 
 def reported(text):
-    """The error that a foreign function reports: the callback that runs it passes it on unchanged."""
+    """The error that a foreign function reports, which its callback raises unchanged."""
     e = JaxRuntimeError(text)
     e.reported = True
     return e
@@ -55,7 +56,9 @@ def capsule_address(capsule):
 
 
 def _structure(name, *fields, last=None):
-    """A structure that starts with its size and a list of extensions. Its size counts the fields up to `last`."""
+    """A structure that starts with its size and a list of extensions. Its size counts the fields up
+    to `last`.
+    """
     cls = type(name, (Structure,), {"_fields_": [("struct_size", c_size_t), ("extension_start", c_void_p), *fields]})
     end = getattr(cls, last or (fields[-1][0] if fields else "extension_start"))
     cls.declared = end.offset + end.size
@@ -103,7 +106,9 @@ _Handler = CFUNCTYPE(c_void_p, c_void_p)
 
 
 class _Interface:
-    """The functions that handlers can call: errors, memory, states, tasks. Objects live until the handler releases them or its call ends."""
+    """The functions that handlers can call: errors, memory, states, tasks. Objects live until the
+    handler releases them or its call ends.
+    """
 
     def __init__(self):
         self.lock, self.numbers = threading.Lock(), itertools.count(1)
@@ -234,7 +239,9 @@ class _Call:
         return cast(pointer(x), c_void_p).value
 
     def buffer(self, x, shape):
-        """An array as a buffer. shape: the shape that the handler sees, independent of the order of axes in memory."""
+        """An array as a buffer. `shape` is the shape that the handler sees, whatever the order of
+        axes in memory.
+        """
         self.alive.append(x)
         dims = (c_int64 * max(len(shape), 1))(*shape)
         return self.keep(_Buffer(_Buffer.declared, None, _dtype(x.dtype), x.ctypes.data, len(shape), dims))
@@ -264,7 +271,7 @@ class _Call:
         """(kind, address) of one attribute.
 
         Raises:
-          TypeError: it is of no kind that there is.
+          TypeError: the interface has no kind of attribute for the value.
         """
         if isinstance(value, (str, bytes)):
             return _STRING, self.span(value)
@@ -295,13 +302,13 @@ def call_typed(handlers, states, arguments, results, attributes):
     """Calls the stages of a handler of the typed interface.
 
     Args:
-      handlers: the addresses of its stages by their names.
-      states: the states that it has set before, by stage number.
+      handlers: the addresses of the handler's stages, by their names.
+      states: the states that the handler has set in earlier calls, by stage number.
       arguments, results: (array, the shape that the handler sees) of each.
       attributes: a dict.
 
     Raises:
-      JaxRuntimeError: it returned an error.
+      JaxRuntimeError: the handler returned an error.
     """
     the = _the_interface()
     call, key = _Call(states), the.number()
@@ -325,10 +332,11 @@ def call_typed(handlers, states, arguments, results, attributes):
 
 
 def call_original(address, version, arguments, results, opaque):
-    """Calls a function of the older conventions: `void f(void* out, const void** in)`, in version 2 with the opaque string, its length and a status.
+    """Calls a function of the older conventions: `void f(void* out, const void** in)`, in version 2
+    with the opaque string, its length and a status.
 
     Args:
-      address: the function's.
+      address: the address of the function.
       version: 1 or 2.
       arguments, results: arrays.
       opaque: bytes.

@@ -3,7 +3,8 @@
     mesh = make_mesh((1, 1), ("data", "model"))
     with set_mesh(mesh): ...
 
-Invariant: a mesh is a value: equal ones compare equal and hash alike. The mesh in use belongs to a thread.
+Invariant: a mesh is a value: equal ones compare equal and hash alike. The mesh in use belongs to a
+thread.
 """
 
 from __future__ import annotations
@@ -41,7 +42,9 @@ __all__ = [
 
 
 class AxisType(enum.Enum):
-    """How arrays are partitioned along a mesh axis: by the compiler, by their types, or by the user's code (`shard_map`)."""
+    """How arrays are partitioned along a mesh axis: by the compiler, by their types, or by the user's
+    code (`shard_map`).
+    """
 
     Auto = enum.auto()
     Explicit = enum.auto()
@@ -65,7 +68,8 @@ def _axis_types(types, names):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ManualAxisType:
-    """The part of a type that concerns the mesh axes of a `shard_map`: the axes over which a value varies, is unreduced, or is reduced.
+    """The part of a type that concerns the mesh axes of a `shard_map`: the axes over which a value
+    varies, is unreduced, or is reduced.
 
     Raises:
       ValueError: an axis is in more than one of the sets.
@@ -86,7 +90,7 @@ class ManualAxisType:
                 raise ValueError(f"varying and {name} cannot have common mesh axes. Got varying={self.varying} and {name}={getattr(self, name)}")
 
     def invarying(self, mesh: Mesh | AbstractMesh) -> frozenset[Any]:
-        """The Manual axes of a mesh along which the value is the same, and so are its derivatives."""
+        """The Manual axes of a mesh along which the value and its derivatives are equal."""
         return frozenset(mesh.manual_axes) - (self.varying | self.unreduced | self.reduced)
 
     @property
@@ -181,7 +185,7 @@ class Mesh(_Axes):
       axis_types: an `AxisType` for each axis; Auto by default.
 
     Raises:
-      ValueError: there are not as many names as axes, or one is given twice.
+      ValueError: the number of names is not that of the axes, or a name is given twice.
       TypeError: an axis type is not an `AxisType`.
 
     A mesh is also a context manager: inside, specifications without a mesh refer to it.
@@ -281,7 +285,7 @@ class Mesh(_Axes):
         return tuple(self.devices.flat), self.devices.shape, self.axis_names, self.axis_types
 
     def __reduce__(self):
-        """By the names of the devices: another process has its own."""
+        """Pickles the numbers of the devices: they are other objects in another process."""
         named = [(d.platform, d.id) for d in self.devices.flat]
         return _mesh_again, (named, self.devices.shape, self.axis_names, self.axis_types)
 
@@ -303,7 +307,9 @@ class Mesh(_Axes):
 
 
 def of_devices(axes, devices, label=""):
-    """A mesh of devices, row major, whose axes have these names and sizes, and the types that `Mesh._for_extension` wrote down."""
+    """A mesh of devices, row major, whose axes have these names and sizes, and the types that
+    `Mesh._for_extension` encoded as text.
+    """
     grid = np.empty(len(devices), object)
     grid[:] = devices
     types = tuple(AxisType[t] for t in label.strip("(,)").split(", ")) if label else None
@@ -373,7 +379,9 @@ class AbstractMesh(_Axes):
         return self
 
     def _typed(self):
-        """The axes, a flag for each whether it is explicit, and the mesh's name in types; None if no axis is explicit."""
+        """The axes, for each a flag that says whether it is explicit, and the mesh's name in types;
+        None if no axis is explicit.
+        """
         if not self.explicit_axes:
             return None
         label = repr(self)
@@ -384,7 +392,9 @@ class AbstractMesh(_Axes):
         return [(str(name), n) for name, n in self.shape.items()]
 
     def _typed_body(self, check):
-        """The mesh as types refer to it in the body of a `shard_map`, and a flag for each axis whether types track sums along it: the Manual axes of a checked body."""
+        """The mesh as types refer to it in the body of a `shard_map`, and a flag for each axis:
+        whether types track sums along it, as they do along the Manual axes of a checked body.
+        """
         manual = [check and t is AxisType.Manual for t in self.axis_types]
         if not any(manual):
             typed = self._typed()
@@ -449,7 +459,10 @@ def current():
 
 
 class _Using:
-    """Sets the mesh when it is created. As a context manager, it restores the previous mesh at exit."""
+    """Sets the mesh when it is created.
+
+    As a context manager, it restores the previous mesh at exit.
+    """
 
     def __init__(self, mesh):
         self._mesh, self._outer = mesh, _enter(mesh)
@@ -495,16 +508,16 @@ def place_in_use():
 
 
 def set_mesh(mesh: Mesh | None) -> AbstractContextManager[None]:
-    """Makes a mesh the one in use: from now on, or, as a context manager, in the block. None: no mesh.
+    """Sets the mesh in use: from now on or, as a context manager, in the block. None: no mesh.
 
     Args:
         mesh: `Mesh`, or None for no mesh.
 
     Returns:
-        Context manager that restores the mesh before.
+        A context manager that restores the previous mesh.
 
     Raises:
-        ValueError: `mesh` is not a concrete mesh, or a transformation is at work.
+        ValueError: `mesh` is not a concrete mesh, or a function is being traced.
 
     >>> with set_mesh(make_mesh((1,), ("x",))) as mesh: print(get_mesh() == mesh)
     True
@@ -543,7 +556,8 @@ def use_abstract_mesh(mesh: AbstractMesh) -> AbstractContextManager[AbstractMesh
 
 
 def get_abstract_mesh() -> AbstractMesh:
-    """The mesh in use without its devices: the one that `set_mesh` or `use_abstract_mesh` set, or that of the `shard_map` being traced.
+    """The mesh in use without its devices: the one that `set_mesh` or `use_abstract_mesh` set, or that
+    of the `shard_map` being traced.
 
     Returns:
         AbstractMesh; an empty one where no mesh is in use.
@@ -565,12 +579,12 @@ def get_mesh() -> Mesh:
 def make_mesh(
     axis_shapes: Sequence[int], axis_names: Sequence[str], axis_types: tuple[AxisType, ...] | None = None, *, devices: Sequence[Device] | None = None
 ) -> Mesh:
-    """A mesh of the first devices there are.
+    """A mesh of the first available devices.
 
     Args:
-        axis_shapes, axis_names: size and name of each axis.
+        axis_shapes, axis_names: the size and the name of each axis.
         axis_types: an `AxisType` for each axis; Explicit by default.
-        devices: the devices to take them from.
+        devices: the devices to choose from; None: those of the default backend.
 
     Returns:
         `Mesh`.

@@ -1,14 +1,16 @@
-"""Messages between processes by mpi4py, where the MPI library does not take calls of several threads or its functions are not found: `_core.MpiTransport` in Python.
+"""Messages between processes by mpi4py: `_core.MpiTransport` in Python, for MPI libraries that do not
+allow calls from several threads or whose functions are not found.
 
-A message is a header (its number, a digest, its length) and bytes. A short message is one piece, a long one a header followed by several pieces.
+A message is a header (its number, a digest, its length) and bytes. A short message is one piece; a
+long one is a header followed by several pieces.
 
-Invariant: nothing here blocks; a transfer that is given up completes by itself.
+Invariant: nothing here blocks; an abandoned transfer completes by itself.
 """
 
 import struct
 
 HEADER = struct.Struct("<QQQ")
-SHORT = 3 << 10  # as many bytes are sent without an answer of the receiver
+SHORT = 3 << 10  # the bytes of a message that is sent in one piece
 PIECE = 1 << 30
 
 
@@ -17,7 +19,7 @@ class Transport:
 
     Args:
       mpi: the module `mpi4py.MPI`, initialised.
-      comm: the communicator, this object's own.
+      comm: the communicator, which nothing else uses.
       tags: the number of tags.
       lock: held around calls to MPI.
     """
@@ -25,8 +27,8 @@ class Transport:
     def __init__(self, mpi, comm, tags, lock):
         self.mpi, self.comm, self.lock, self._tags = mpi, comm, lock, tags
         self._sent, self._taken = [0] * comm.Get_size(), [0] * comm.Get_size()
-        self.early = {}  # messages by sender and number that no transfer has asked for yet
-        self.abandoned = []  # requests of transfers that were given up, with their memory
+        self.early = {}  # messages that no transfer expects yet, by sender and number
+        self.abandoned = []  # requests of abandoned transfers, with their memory
 
     def begin(self, number, digest, receivers, messages, senders):
         """Starts to send messages, and to receive one from each of `senders`."""
@@ -50,14 +52,16 @@ class Transport:
         return list(self._taken)
 
     def close(self):
-        """From now on nothing is exchanged."""
+        """Stops all exchanges."""
 
     def tag(self, number):
         """The tag of a message; several numbers may share one."""
         return number % self._tags
 
     def take(self, peer, tag):
-        """Takes a message that has begun to arrive with a tag, whichever transfer it is for; its pieces are the next with its tag. Whether there was one."""
+        """Receives a message that has begun to arrive with a tag, whichever transfer it is for; its
+        pieces are the next messages with this tag. Returns whether there was one.
+        """
         mpi, comm, status = self.mpi, self.comm, self.mpi.Status()
         message = comm.Improbe(source=peer, tag=tag, status=status)
         if message is None:
@@ -76,14 +80,16 @@ class Transport:
 
 
 class Transfer:
-    """Messages to and from other processes, on their way."""
+    """Messages to and from other processes, in transit."""
 
     def __init__(self, transport, number, digest, senders, sends):
         self._transport, self._number, self._digest, self._senders = transport, number, digest, senders
         self._sends, self._arriving, self._found, self._wrong = sends, {}, {}, []
 
     def poll(self):
-        """The messages in the order of the senders, once all are here and this process's own have left; else None."""
+        """The messages in the order of the senders, once all have arrived and this process's own have
+        left; else None.
+        """
         with self._transport.lock:
             for peer in self._senders:
                 self._look(peer)
@@ -114,7 +120,9 @@ class Transfer:
         self._transport.abandoned += [(request, whole) for request in pieces]
 
     def missing(self):
-        """The processes that have not sent yet; if there is none, those that have not taken this process's messages yet."""
+        """The processes that have not sent yet; if all have, those that have not received this
+        process's messages yet.
+        """
         return [p for p in self._senders if p not in self._found] or sorted({peer for _, _, peer in self._sends})
 
     def receives_from(self, peer):
@@ -126,7 +134,9 @@ class Transfer:
         return list(self._wrong)
 
     def has_none(self, peer, sent):
-        """Whether a process that has sent `sent` messages in all has sent none for this: all of them have arrived."""
+        """Whether a process that has sent `sent` messages in all has sent none for this transfer, which
+        holds if all of them have arrived.
+        """
         with self._transport.lock:
             while self._transport.take(peer, self._transport.mpi.ANY_TAG):
                 pass
@@ -135,7 +145,9 @@ class Transfer:
             return self._transport.taken()[peer] >= sent and not known
 
     def cancel(self):
-        """Gives it up: what is under way completes by itself, and its memory is kept until then."""
+        """Abandons the transfer: pending requests complete by themselves, and their memory is kept
+        until then.
+        """
         with self._transport.lock:
             self._transport.abandoned += self._sends
             for whole, pieces in self._arriving.values():
@@ -144,7 +156,7 @@ class Transfer:
 
 
 class Wire:
-    """Statuses of processes over a communicator of their own; each is short.
+    """Statuses of processes, over a communicator that nothing else uses; each is short.
 
     Args:
       mpi: the module `mpi4py.MPI`, initialised.
@@ -156,7 +168,7 @@ class Wire:
         self._mpi, self._comm, self._lock = mpi, comm, lock
 
     def send(self, to, data):
-        """Starts to send bytes; gives an object with `Test()`, which keeps them."""
+        """Starts to send bytes; returns an object with `Test()`, which keeps them alive."""
         with self._lock:
             return _Sending(self._comm.Isend([data, self._mpi.BYTE], dest=to, tag=0), data, self._lock)
 
@@ -182,5 +194,5 @@ class _Sending:
 
 
 def _pieces(message):
-    """A long message as it travels."""
+    """A long message in transit."""
     return [memoryview(message)[i : i + PIECE] for i in range(0, len(message), PIECE)]

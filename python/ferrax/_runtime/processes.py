@@ -1,6 +1,9 @@
-"""The engine of a run of several processes: numbers their calls, exchanges what the host sends, and ends waits that are in vain. Messages go by MPI, which mpi4py starts.
+"""The engine of a run of several processes: it numbers their calls, exchanges messages of the host,
+and ends waits that cannot succeed. Messages go by MPI, which mpi4py initialises.
 
-Invariant: nothing here blocks, and nothing here runs in a forked child, which shares its parent's connections. A waiting caller polls, so that signals are handled and a long wait is reported; `_runtime.watch` detects waits that cannot succeed.
+Invariant: nothing here blocks, and nothing here runs in a forked child, which shares its parent's
+connections. A waiting caller polls, so that signals are handled and a long wait is reported;
+`_runtime.watch` detects waits that cannot succeed.
 """
 
 import atexit
@@ -30,8 +33,8 @@ class Engine:
 
     Args:
       mpi: the module `mpi4py.MPI`, initialised.
-      comm: the communicator, this engine's own.
-      timeout: after how many seconds without an answer a wait fails; None for never.
+      comm: the communicator, which nothing else uses.
+      timeout: seconds without an answer after which a wait fails; None: never.
     """
 
     def __init__(self, mpi, comm, timeout=None):
@@ -50,7 +53,7 @@ class Engine:
         return os.getpid() != self._process
 
     def check_fork(self):
-        """RuntimeError in a forked child."""
+        """Raises RuntimeError in a forked child."""
         if self.is_of_parent():
             raise RuntimeError(
                 f"process {os.getpid()} was forked from process {self.rank} of a run of {self.size} (pid {self._process}), whose connections it must not use: it can"
@@ -59,12 +62,14 @@ class Engine:
             )
 
     def begin(self, number, digest, peers, messages, call=None, senders=None):
-        """Starts to send each peer its message, and to receive one from each of `senders`, or of the peers. RuntimeError in a forked child."""
+        """Starts to send each peer its message, and to receive one from each of `senders`, by default
+        the peers. Raises RuntimeError in a forked child.
+        """
         self.check_fork()
         return Exchange(self, self.transport.begin(number, digest, peers, messages, peers if senders is None else senders), call)
 
     def watched(self, people):
-        """From now on the others are watched; `people` is `_watch.here()` of each."""
+        """Starts to watch the other processes; `people` is `_watch.here()` of each."""
         self._statuses = comm = self.comm.Dup()
         of_mpi = isinstance(self.transport, _core.MpiTransport)
         wire = (self.mpi.__file__, _handles(self.mpi, comm), self.mpi.ANY_TAG) if of_mpi else mpi4py_transport.Wire(self.mpi, comm, self._lock)
@@ -74,7 +79,9 @@ class Engine:
         self.watch.on_terminate()
 
     def set_bounds(self, silence, circle):
-        """After how many seconds a wait fails without an answer, and while processes wait for each other; None for never."""
+        """The seconds after which a wait without an answer fails, and those after which a wait of
+        processes for each other fails; None: never.
+        """
         self._bounds = silence, circle
         self.watch.core.set_bounds(silence, circle)
 
@@ -83,13 +90,17 @@ class Engine:
         raise self.watch.error(cause, missing, waited)
 
     def complain(self, missing, waited):
-        """Reports a long wait, and the locations of this process's main thread and of theirs."""
+        """Reports a long wait, and the locations of the main threads of this process and of those that
+        it waits for.
+        """
         logger.warning(
             "process %d has waited %d s for %s%s%s", self.rank, waited, named(missing), user_line(), self.watch.whereabouts(missing) if self.watch else ""
         )
 
     def exchange(self, what, receivers, messages, timeout=None, senders=None):
-        """The messages that `senders` (without them: the receivers) send to this process, in their order; `what` names the purpose, and is compared."""
+        """The messages that `senders` (by default the receivers) send to this process, in their order;
+        `what` names the purpose, and is compared.
+        """
         self.check_fork()
         peers = sorted({*receivers, *(senders or ())})
         with self._lock:
@@ -105,7 +116,9 @@ class Engine:
             self.watch.core.finish(call)
 
     def broadcast(self, what, source, message):
-        """The message of one process, on all: each process receives it once, and hands it on to at most log2 of their number (a binomial tree)."""
+        """The message of one process, on all: each process receives it once, and sends it to at most
+        log2 of their number (a binomial tree).
+        """
         at, step = (self.rank - source) % self.size, 1
         process = lambda k: (source + k) % self.size
         while step < self.size and not at & step:
@@ -118,7 +131,7 @@ class Engine:
         return message
 
     def name_of_mpi(self):
-        """The name of the MPI."""
+        """The name of the MPI library."""
         return self.mpi.Get_library_version().split(",")[0].strip()
 
     def others(self):
@@ -133,7 +146,7 @@ class Engine:
 
 
 class Exchange:
-    """A transfer that is waited for. `call` is the number of the call that it belongs to."""
+    """A transfer and the wait for it. `call` is the number of the call that it belongs to."""
 
     def __init__(self, engine, transfer, call):
         self.engine, self.transfer, self.call = engine, transfer, call
@@ -141,16 +154,20 @@ class Exchange:
         self._looks = self._begun + LOOK
 
     def missing(self):
-        """The processes that have not sent yet; if there is none, those that have not taken this process's messages yet."""
+        """The processes that have not sent yet; if all have, those that have not received this
+        process's messages yet.
+        """
         return self.transfer.missing()
 
     def poll(self):
-        """The messages in the order of the senders; None while some are missing, or some of this process's own have not left.
+        """The messages in the order of the senders; None while some are missing, or some of this
+        process's own have not left.
 
         Raises:
           Different: a peer runs something else.
           Gone: a peer has ended or does not continue.
-          TimeoutError: nothing was received from a peer for the run's timeout, or processes wait for each other in a circle.
+          TimeoutError: nothing was received from a peer for the run's timeout, or processes wait
+            for each other.
         """
         if (found := self.transfer.poll()) is not None:
             self.over()
@@ -159,7 +176,7 @@ class Exchange:
         return found
 
     def look(self):
-        """Raises an error if the wait is in vain: see `poll`."""
+        """Raises an error if the wait cannot succeed: see `poll`."""
         self._looks = time.monotonic() + LOOK
         if self.engine.watch is None:
             return
@@ -190,16 +207,16 @@ class Exchange:
             self.over()
 
     def cancel(self):
-        """Gives the exchange up."""
+        """Abandons the exchange."""
         self.over()
         self.transfer.cancel()
 
 
 def wait(exchange, timeout=None):
-    """The messages of an exchange. Signals are heard in between.
+    """Waits for the messages of an exchange, and returns them. Signals are handled meanwhile.
 
     Raises:
-      TimeoutError: they were not there in time.
+      TimeoutError: they did not arrive in time.
       Different: a peer runs something else.
       Gone: a peer has ended or does not continue.
     """
@@ -220,7 +237,8 @@ def wait(exchange, timeout=None):
 # ---------------------------------------------------------------- which run this is
 
 
-# The variables by which launchers say which process of how many this is; those of an MPI come before those of a job, in which it may have started others.
+# The variables by which launchers pass the number of a process and the count of all. Those of MPI precede
+# those of a job scheduler: MPI may have started the processes within a job.
 LAUNCHERS = (
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
     ("PMI_RANK", "PMI_SIZE"),  # MPICH, Intel MPI
@@ -233,7 +251,9 @@ LAUNCHERS = (
 
 
 def environment(variables=os.environ):
-    """(number, count) of this process as set by its launcher; None if none of `LAUNCHERS` started it."""
+    """(number, count) of this process as set by its launcher; None if none of `LAUNCHERS` started
+    it.
+    """
     for rank, size in LAUNCHERS:
         if rank in variables and size in variables:
             return int(variables[rank]), int(variables[size])
@@ -252,8 +272,9 @@ def start(timeout=None, limit=None):
     """Initialises MPI and makes the engine.
 
     Args:
-      timeout: the engine's.
-      limit: after how many seconds the process ends if the others have not appeared. MPI holds the interpreter meanwhile, so that nothing can be raised.
+      timeout: the timeout of the engine.
+      limit: seconds after which the process ends if the others have not appeared. MPI holds the
+        interpreter meanwhile, so that nothing can be raised.
 
     Raises:
       RuntimeError: mpi4py is missing, or its MPI does not support calls from several threads.
@@ -276,13 +297,15 @@ def start(timeout=None, limit=None):
     if MPI.Query_thread() < MPI.THREAD_SERIALIZED:
         raise RuntimeError(
             "distributed.initialize: this MPI takes calls from one thread only (MPI_THREAD_SERIALIZED is needed): use one that was built with threads, and let"
-            " nothing initialise it for less (mpi4py.rc.thread_level)"
+            " no other code initialise it at a lower level (mpi4py.rc.thread_level)"
         )
     return Engine(MPI, MPI.COMM_WORLD.Dup(), timeout)
 
 
 def _transport(mpi, comm, lock):
-    """The carrier of messages: the MPI library itself, if it allows calls from several threads at once."""
+    """The carrier of messages: the MPI library itself, if it allows calls from several threads at
+    once.
+    """
     tags = min(comm.Get_attr(mpi.TAG_UB) or 32767, (1 << 31) - 1)
     if mpi.Query_thread() == mpi.THREAD_MULTIPLE:
         try:
@@ -298,14 +321,14 @@ def _handles(mpi, comm):
 
 
 def use(engine):
-    """Makes it the engine of this run."""
+    """Makes an engine that of this run."""
     global _engine
     _engine = engine
 
 
 @contextlib.contextmanager
 def _within(limit):
-    """Ends the process, with a message, where the block takes longer than `limit` seconds."""
+    """Ends the process, with a message, if the block takes longer than `limit` seconds."""
     rank, size = environment() or (0, 1)
     if limit is None or size == 1:
         yield
@@ -331,7 +354,7 @@ def _finalize(mpi, process):
 
 
 def abort_on_uncaught():
-    """An exception that ends this process ends the others too: they would wait for it for ever."""
+    """Ends the other processes when an exception ends this one: they would wait for it forever."""
     printed = sys.excepthook
 
     def hook(kind, value, trace):

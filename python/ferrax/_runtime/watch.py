@@ -1,7 +1,9 @@
-"""The other processes of a run, as this one sees them: its core, in the extension, exchanges what they report of their calls (`peers/calls.rs` says how); here are the threads' places, the detection of processes that have died, and the texts of errors.
+"""The other processes of a run, as this one sees them. The core of this is in the extension, and
+exchanges the reports of processes about their calls (`peers/calls.rs` says how); this module has
+the locations of threads, the detection of processes that have died, and the texts of errors.
 
-Invariant: a wait ends with an error only for a known cause (the process has ended, its call differs, it has given up or finished), or, if nothing is received,
-after the timeout.
+Invariant: a wait ends with an error only for a known cause (the process has ended, its call
+differs, it has abandoned the call or finished), or, if nothing is received, after the timeout.
 """
 
 import hashlib
@@ -14,7 +16,7 @@ import threading
 import time
 
 LOOK = 0.2  # seconds between two looks at the other processes
-CIRCLE = 10  # processes may wait for each other so many times as long as one may be silent
+CIRCLE = 10  # processes may wait for each other this many times as long as one may be silent
 
 logger = logging.getLogger("ferrax.distributed")
 
@@ -40,7 +42,9 @@ def _read_link(path):
 
 
 def _begun(pid):
-    """The start time of a process in ticks; None if it does not exist or is a zombie; "" if the system does not provide it."""
+    """The start time of a process in ticks; None if it does not exist or is a zombie; "" if the
+    system does not provide it.
+    """
     if not os.path.isdir("/proc/self"):
         try:
             os.kill(pid, 0)
@@ -58,7 +62,9 @@ def _begun(pid):
 
 
 def user_line():
-    """`, at file:line in function` of the user's code that the main thread runs; empty if there is none."""
+    """`, at file:line in function` of the user's code that the main thread runs; empty if it runs
+    none.
+    """
     frame = sys._current_frames().get(threading.main_thread().ident)
     ours = os.path.dirname(os.path.dirname(__file__))
     while frame is not None and frame.f_code.co_filename.startswith(ours):
@@ -79,14 +85,14 @@ def named(processes):
 def first_difference(mine, theirs):
     """The first line in which two texts differ, for the end of a message."""
     if theirs is None:
-        return f" The other one's program is not known; this one's:\n{mine}"
+        return f" The program of the other process is not known; that of this one:\n{mine}"
     a, b = mine.splitlines(), theirs.splitlines()
     for i, (x, y) in enumerate(zip(a, b, strict=False)):
         if x != y:
             return f" They differ in line {i + 1}:\n  here:  {x.strip()}\n  there: {y.strip()}"
     if len(a) != len(b):
         longer, where = (a, "here") if len(a) > len(b) else (b, "there")
-        return f" {where.capitalize()} is more, from line {min(len(a), len(b)) + 1} on:\n  {longer[min(len(a), len(b))].strip()}"
+        return f" The program {where} is longer, from line {min(len(a), len(b)) + 1} on:\n  {longer[min(len(a), len(b))].strip()}"
     return f" Both are\n{mine}"
 
 
@@ -98,7 +104,7 @@ class Watch:
       people: `here()` of each process.
       rank: this process.
       core: the watch of the extension.
-      pumps: whether a thread of Python has to pump it.
+      pumps: whether a Python thread has to drive the core.
     """
 
     def __init__(self, mpi, people, rank, core, pumps):
@@ -125,14 +131,16 @@ class Watch:
                 return
 
     def look(self):
-        """Says where this process is, if it was asked for, and detects which of the others have died."""
+        """Reports the location of this process if another has requested it, and detects which of the
+        others have died.
+        """
         if self.core.is_place_wanted():
             self.core.place(user_line())
         for p in self._beside:
             known = lambda p=p: self.core.has_ended(p) or p in self.core.dead()
             if _begun(self._people[p]["pid"]) == self._people[p]["begun"] or known():
                 continue
-            time.sleep(LOOK)  # its last words
+            time.sleep(LOOK)  # it may have reported its end before
             if not known():
                 self.core.died(p)
                 sys.stderr.write(f"ferrax: {self.died()}, as process {self.rank} of {self.size} sees{user_line()}\n")
@@ -152,7 +160,7 @@ class Watch:
         if kind == "died":
             return Gone(f"{self.died()}; process {self.rank} waits for it{user_line()}")
         if kind == "given up":
-            return Gone(f"process {peer} has given up what process {self.rank} waits for{user_line()}. There{cause['place']}: {cause['why']}")
+            return Gone(f"process {peer} has given up the call that process {self.rank} waits for{user_line()}. Its error{cause['place']}: {cause['why']}")
         if kind == "ended":
             return Gone(
                 f"process {peer} has ended after {cause['calls']} calls with process {self.rank}, which waits for it in call {index + 1}{user_line()}:"
@@ -168,7 +176,7 @@ class Watch:
         return TimeoutError(f"process {self.rank} has waited {int(waited)} s for {named(missing)}, and {why}{user_line()}{self.whereabouts(missing)}")
 
     def died(self):
-        """`process 2 (pid 17 on node3) has died` for those that have; empty if all live."""
+        """`process 2 (pid 17 on node3) has died`, for those that have died; empty if none has."""
         gone = [f"process {p} (pid {self._people[p]['pid']} on {self._people[p]['host']})" for p in self.core.dead()]
         return f"{', '.join(gone)} {'have' if len(gone) > 1 else 'has'} died" if gone else ""
 
@@ -182,7 +190,8 @@ class Watch:
     def farewell(self, timeout, heartbeat):
         """Notifies the others that this process ends, and waits until all do.
 
-        All are ended where that takes longer than `timeout`, or where one of them is silent for longer than `heartbeat`; None for never.
+        All are ended if that takes longer than `timeout`, or if one of them is silent for longer
+        than `heartbeat`; None: never.
         """
         if os.getpid() != self._process:
             return
@@ -219,11 +228,13 @@ class Watch:
         """Ends all processes."""
         sys.stderr.flush()
         sys.stdout.flush()
-        time.sleep(LOOK)  # the launcher reads it before it writes of its own
+        time.sleep(LOOK)  # lets the launcher read the output before it writes its own
         self._mpi.COMM_WORLD.Abort(1)
 
     def on_terminate(self):
-        """From now on, the report of a termination signal names the process that has ended, because launchers terminate the other processes then."""
+        """Makes the report of a termination signal name a process that has died: launchers terminate
+        the others then.
+        """
         if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
             return
 

@@ -1,4 +1,5 @@
-"""Profiles in the XSpace format, `*.xplane.pb`, as other tools write them: planes (a host, a device) of lines (threads) of events.
+"""Profiles in the XSpace format, `*.xplane.pb`, as other tools write them: planes (a host, a
+device) of lines (threads) of events.
 
     for plane in ProfileData.from_file(path).planes:
         for line in plane.lines:
@@ -316,7 +317,7 @@ class ProfileData:
         """A message's text as its bytes.
 
         Raises:
-          ValueError: it is no such text.
+          ValueError: the text does not have that form.
         """
         return _write("XSpace", _parse("XSpace", _tokens(text), ("end", "")))
 

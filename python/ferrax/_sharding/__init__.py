@@ -1,1 +1,1 @@
-"""Where the parts of arrays lie: specs, shardings, shards, transfers."""
+"""How arrays are distributed over devices: specs, shardings, shards, transfers."""

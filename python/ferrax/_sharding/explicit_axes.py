@@ -1,6 +1,7 @@
 """`auto_axes` and `explicit_axes`: functions in which mesh axes have another type.
 
-Invariant: outside the function the mesh in use and the types of its arguments and results are unchanged.
+Invariant: outside the function the mesh in use and the types of its arguments and results are
+unchanged.
 
     >>> f = auto_axes(lambda x: x.T @ x, out_sharding=jax.P())
     >>> with jax.set_mesh(jax.make_mesh((1,), ("x",))): print(jax.typeof(f(jnp.ones((2, 3)))))
@@ -46,15 +47,18 @@ def auto_axes(
 def auto_axes(
     f: Callable[..., Any] | None = None, /, *, axes: str | tuple[str, ...] | None = None, out_sharding: NamedSharding | PartitionSpec | None = None
 ) -> Callable[..., Any]:
-    """A function inside which `axes` have the type Auto: the compiler decides how arrays are partitioned along them.
+    """A function inside which `axes` have the type Auto: the compiler decides how arrays are
+    partitioned along them.
 
     Args:
         f: the function, of pytrees of arrays; without it, a decorator is returned.
         axes: names of mesh axes, a string or a tuple; by default all axes of the mesh in use.
-        out_sharding: tree prefix of shardings or `PartitionSpec`s, the layout of the result; if None, each call passes it.
+        out_sharding: tree prefix of shardings or `PartitionSpec`s, the layout of the result; None:
+          each call passes it.
 
     Returns:
-        A function of the same arguments, and of `out_sharding` if it is None here. The types of its results have shardings.
+        A function of the same arguments, and of `out_sharding` if that is None here. The types of
+        its results have shardings.
 
     Raises:
         TypeError: `out_sharding` is passed neither here nor to the call.
@@ -90,15 +94,17 @@ def explicit_axes(
 
 @api_boundary
 def explicit_axes(f: Callable[..., Any] | None = None, /, *, axes: str | tuple[str, ...] | None = None, in_sharding: Any = None) -> Callable[..., Any]:
-    """A function inside which `axes` have the type Explicit: types contain how arrays are partitioned along them.
+    """A function inside which `axes` have the type Explicit: the types of arrays say how they are
+    partitioned along these axes.
 
     Args:
         f: the function, of pytrees of arrays; without it, a decorator is returned.
         axes: names of mesh axes, a string or a tuple; by default all axes of the mesh in use.
-        in_sharding: tree prefix of shardings or `PartitionSpec`s, to which the arguments are resharded; if None, each call passes it.
+        in_sharding: tree prefix of shardings or `PartitionSpec`s, to which the arguments are
+          resharded; None: each call passes it.
 
     Returns:
-        A function of the same arguments, and of `in_sharding` if it is None here.
+        A function of the same arguments, and of `in_sharding` if that is None here.
 
     Raises:
         ValueError: no mesh is in use.
@@ -135,7 +141,9 @@ def _given(name, sharding, kwargs):
 
 
 def _meshes(axes, kind, name, shardings):
-    """The abstract mesh in use (or else that of the shardings), and the same mesh with `axes` of type `kind`."""
+    """The abstract mesh in use (or else that of the shardings), and the same mesh with `axes` of
+    type `kind`.
+    """
     outer = get_abstract_mesh()
     if outer.empty:
         found = {s.mesh.abstract_mesh for s in tree_leaves(shardings, is_leaf=lambda s: isinstance(s, PartitionSpec)) if isinstance(s, NamedSharding)}
@@ -158,7 +166,9 @@ def _narrowed(x, mesh):
 
 
 def _with_types(f, args, kwargs, mesh, wanted):
-    """Calls `f` in another abstract mesh: with arrays where nothing is traced, so that it may ask for their shardings."""
+    """Calls `f` in another abstract mesh: with concrete arrays outside of traces, so that it may read
+    their shardings.
+    """
     leaves, tree = tree_flatten((args, kwargs))
     is_array = [isinstance(x, _core.Array) for x in leaves]
 
@@ -181,7 +191,7 @@ def _with_types(f, args, kwargs, mesh, wanted):
 
 
 def _on_types_of(x, mesh):
-    """An array where it lies, on a mesh whose axes have the types of another."""
+    """An array on the same devices, with a mesh whose axes have the types of another."""
     sharding = x.sharding
     if not isinstance(sharding, NamedSharding) or sharding.mesh.axis_names != mesh.axis_names or sharding.mesh.axis_types == mesh.axis_types:
         return x

@@ -31,7 +31,7 @@ def _each(convert, arrays, mesh, pspecs):
 
 
 def _shapes(mesh, spec, shape, of_process):
-    """The shape of a process's part of an array, from the shape of the whole array; or the reverse."""
+    """The shape of a process's part of an array, from that of the whole array; or the reverse."""
     local = mesh.local_mesh
     times = [math.prod(mesh.shape[a] // local.shape[a] for a in (spec.axes_of(d) if d < len(spec) else ())) for d in range(len(shape))]
     return tuple(n // k if of_process else n * k for n, k in zip(shape, times, strict=True))
@@ -46,10 +46,13 @@ def host_local_array_to_global_array(local_inputs: Any, global_mesh: Mesh, pspec
 
 
 def host_local_array_to_global_array(local_inputs: Any, global_mesh: Mesh, pspecs: Any) -> Any:
-    """Arrays over a mesh, made of each process's part: the shards of its devices. A single process passes the whole array.
+    """Arrays over a mesh, made of each process's part: the shards of its devices.
+
+    A single process passes the whole array.
 
     Args:
-        local_inputs: pytree of arrays; of a dimension that is cut along processes each has its rows.
+        local_inputs: pytree of arrays, this process's parts. A dimension that is partitioned over
+          processes has the size of the part.
         global_mesh: Mesh.
         pspecs: tree prefix of `PartitionSpec`s; None: replicated.
 
@@ -68,7 +71,9 @@ def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspe
 
 
 def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspecs: Any) -> Any:
-    """This process's part of arrays that are sharded over a mesh. With a single process that is the whole array.
+    """This process's part of arrays that are sharded over a mesh.
+
+    With a single process that is the whole array.
 
     Args:
         global_inputs: pytree of arrays.
@@ -125,7 +130,7 @@ def global_array_to_host_local_array_impl(arr: ArrayLike, *, global_mesh: Mesh, 
     return make_array_from_single_device_arrays(shape, NamedSharding(global_mesh.local_mesh, spec), [s.data for s in parts.addressable_shards])
 
 
-# Users find them there.
+# The module in which they are public.
 for _f in (
     host_local_array_to_global_array,
     global_array_to_host_local_array,

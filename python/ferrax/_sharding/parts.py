@@ -1,6 +1,8 @@
-"""Sharded arrays: made from callbacks and from arrays of single devices, resharded, and split into their parts.
+"""Sharded arrays: made from callbacks and from arrays of single devices, resharded, and split into
+their parts.
 
-Invariant: this module computes nothing. It calls methods of shardings and does not import their classes, because `_sharding.shardings` imports `_runtime.mesh` only.
+Invariant: this module computes nothing. It calls methods of shardings and does not import their
+classes, because `_sharding.shardings` imports `_runtime.mesh` only.
 
     x = device_put(jnp.arange(8.0), NamedSharding(make_mesh((2,), ("x",)), P("x")))
     [s.data.shape for s in x.addressable_shards]   # [(4,), (4,)]
@@ -37,7 +39,8 @@ def reshard(xs: Any, out_shardings: Any) -> Any: ...
 
 
 def reshard(xs: Any, out_shardings: Any) -> Any:
-    """A pytree's arrays laid out by `out_shardings`, a tree prefix of shardings or of `PartitionSpec`s in the mesh in use.
+    """A pytree's arrays laid out by `out_shardings`, a tree prefix of shardings or of
+    `PartitionSpec`s in the mesh in use.
 
     Args:
         xs: pytree of arrays.
@@ -47,7 +50,8 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
         Pytree of arrays.
 
     Raises:
-        ValueError: a specification is given where no mesh is in use; a sharding does not fit its array.
+        ValueError: a specification is given and no mesh is in use, or a sharding does not fit its
+          array.
         TypeError: an argument is not a sharding.
     """
     leaves, tree = tree_flatten(xs)
@@ -111,14 +115,18 @@ def _cut(x, place):
         place.check_type(np.shape(x))
         place = place._of_rank(np.ndim(x))
     if mesh is not None and not mesh.explicit_axes and isinstance(x, _core.Tracer):
-        x = _core.reshard(x, place)  # its type has no cut from now on
+        x = _core.reshard(x, place)  # removes the partitioning from its type
     if mesh is None or (mesh.abstract_mesh is not mesh and not isinstance(x, _core.Tracer)):
         return _core.device_put(x, place)
     return _core.reshard(x, place) if mesh.explicit_axes else place._constrain(x)
 
 
 def placed(out, device):
-    """`out` where the argument `device` of the function that made it says: on a device, or with a sharding. None leaves it where it is."""
+    """`out` as the argument `device` of the function that made it requires: on a device, or with a
+    sharding.
+
+    None leaves it where it is.
+    """
     if device is None:
         return out
     if getattr(device, "mesh", None) is not None:
@@ -134,12 +142,16 @@ def placed(out, device):
 
 @functools.cache
 def _same_on(device):
-    """The identity on a device: a program with it runs there, as one with a function that is jitted for the device."""
+    """The identity on a device: a program that contains it runs there, like one that contains a
+    function jitted for the device.
+    """
     return _core.jit(lambda x: x, device=device, inline=True)
 
 
 def sharded(function, given):
-    """The result of `function`, with the sharding of the argument `out_sharding`; None leaves the sharding open."""
+    """The result of `function`, with the sharding of the argument `out_sharding`; None leaves the
+    sharding open.
+    """
     place, args, kwargs = given["out_sharding"], [], {}
     for name, p in inspect.signature(function).parameters.items():
         if name == "out_sharding":
@@ -172,7 +184,7 @@ def sharded(function, given):
 
 
 def _laid(out, place):
-    if getattr(getattr(place, "mesh", None), "axis_names", None) == ():  # a type without a cut
+    if getattr(getattr(place, "mesh", None), "axis_names", None) == ():  # a type without partitioning
         return out
     leaves, tree = tree_flatten(out)
     return tree.unflatten([_cut(x, place) for x in leaves])
@@ -184,7 +196,8 @@ def make_array_from_callback(shape: Any, sharding: Any, data_callback: Any, dtyp
     Args:
         shape: of the whole array.
         sharding: the sharding of the result.
-        data_callback: takes a tuple of slices, returns the elements there. It is called once for a part that all devices hold.
+        data_callback: takes a tuple of slices, and returns the elements there. It is called once
+          for a part that all devices hold.
         dtype: of the elements; by default that of the first part.
 
     Returns:
@@ -217,13 +230,14 @@ def make_array_from_single_device_arrays(shape: Any, sharding: Any, arrays: Any,
         shape: of the whole array.
         sharding: the sharding of the result.
         arrays: a list or tuple of arrays, one on each device of the sharding, in any order.
-        dtype: what their dtype is.
+        dtype: of the elements; it must be that of the arrays, and is needed if there are none.
 
     Returns:
         Array of `shape`.
 
     Raises:
-        ValueError: the number of arrays is not the number of shards, or an array has another device, shape or dtype than its shard.
+        ValueError: the number of arrays is not the number of shards, or an array has another
+          device, shape or dtype than its shard.
         TypeError: `arrays` is not a list or tuple.
     """
     shape, sharding = tuple(shape), _sharding_of(sharding)
@@ -238,12 +252,12 @@ def make_array_from_single_device_arrays(shape: Any, sharding: Any, arrays: Any,
     for x in arrays:
         if isinstance(x, _core.Array) and (n := len(x.devices())) != 1:
             raise ValueError(f"When making an array from single-device arrays the input arrays must have one shard each. An argument array had {n} shard(s).")
-    lies = [next(iter(x.devices())) for x in arrays]
-    by_device = dict(zip(lies, arrays, strict=True))
+    own = [next(iter(x.devices())) for x in arrays]
+    by_device = dict(zip(own, arrays, strict=True))
     if len(by_device) < len(arrays):
-        ids = [d.id for d in lies]
+        ids = [d.id for d in own]
         raise ValueError(f"When making an array from single-device arrays, the input arrays must be from distinct devices, but got device IDs {ids}")
-    missing, strange = {d.id for d in devices} - {d.id for d in lies}, {d.id for d in lies} - {d.id for d in devices}
+    missing, strange = {d.id for d in devices} - {d.id for d in own}, {d.id for d in own} - {d.id for d in devices}
     if missing or strange:
         raise ValueError(
             "Addressable devices and per-device arrays devices do not match."
@@ -262,18 +276,21 @@ def make_array_from_process_local_data(sharding: Any, local_data: Any, global_sh
 
 
 def make_array_from_process_local_data(sharding: Any, local_data: Any, global_shape: Any = None) -> Any:
-    """A pytree of arrays whose part in this process is `local_data`; with a single process, that is the whole array.
+    """A pytree of arrays whose part in this process is `local_data`; with a single process, that is
+    the whole array.
 
     Args:
         sharding: the sharding of the results, or their device; a tree prefix of those.
-        local_data: a pytree of numpy arrays: the parts on the devices of this process, or the whole.
-        global_shape: the shapes of the results; None: derived from the shapes of the local data and the sharding.
+        local_data: a pytree of numpy arrays: the parts on the devices of this process, or the whole
+          arrays.
+        global_shape: the shapes of the results; None: derived from the shapes of the local data and
+          the sharding.
 
     Returns:
         Pytree of arrays.
 
     Raises:
-        ValueError: the data are neither the whole nor the part of this process.
+        ValueError: the data are neither the whole array nor the part of this process.
     """
     leaves, tree = tree_flatten(local_data)
     is_place = lambda s: is_sharding(s) or is_spec(s) or isinstance(s, _core.Device)
@@ -301,7 +318,7 @@ def make_array_from_process_local_data(sharding: Any, local_data: Any, global_sh
 
 def _of_processes(sharding, data, shape):
     """An array over several processes. `data` is the part of this process, or the whole array."""
-    probe = tuple(math.prod(sharding._cuts(d)) for d in range(data.ndim))  # a shape of one element a piece
+    probe = tuple(math.prod(sharding._cuts(d)) for d in range(data.ndim))  # a shape with one element for each part
     held = sharding.addressable_devices_indices_map(probe)
     along = [sorted({(index[d].start or 0, index[d].stop or n) for index in held.values()}) for d, n in enumerate(probe)]
     first, own = [a[0][0] for a in along], [sum(stop - start for start, stop in a) for a in along]
@@ -374,7 +391,9 @@ class Shard:
 
 
 def shards_of(x, parts):
-    """The parts of an array on the devices of this process as `Shard`s, in the order of the devices of its sharding."""
+    """The parts of an array on the devices of this process as `Shard`s, in the order of the devices
+    of its sharding.
+    """
     here = _core.process_index()
     return [s for s in _shards(x, parts) if s.device.process_index == here]
 
@@ -386,7 +405,7 @@ def global_shards(x):
 
 def _shards(x, parts):
     here, parts, seen, out = _core.process_index(), iter(parts), {}, []
-    regions = getattr(x.sharding, "_regions", x.sharding.devices_indices_map)  # also of an array whose sums are not taken
+    regions = getattr(x.sharding, "_regions", x.sharding.devices_indices_map)  # also those of an unreduced array
     for device, index in regions(x.shape).items():
         key = tuple((s.start, s.stop) for s in index)
         out.append(Shard(device, index, next(parts) if device.process_index == here else None, seen.setdefault(key, 0)))

@@ -1,6 +1,8 @@
-"""`Sharding` and its classes: the devices that hold an array, and the part of the array that each device holds.
+"""`Sharding` and its classes: the devices that hold an array, and the part of the array that each
+device holds.
 
-Invariant: a sharding is a value: equal ones compare equal and have equal hashes. It refers to no array; `_sharding.parts` makes arrays of several parts.
+Invariant: a sharding is a value: equal ones compare equal and have equal hashes. It refers to no
+array; `_sharding.parts` makes arrays of several parts.
 
     >>> NamedSharding(jax.make_mesh((1,), ("x",)), PartitionSpec("x")).shard_shape((4, 2))
     (4, 2)
@@ -143,7 +145,9 @@ class SingleDeviceSharding(Sharding):
 
 
 class IndivisibleError(ValueError):
-    """A dimension of an array cannot be divided into the number of equal parts that a sharding requires."""
+    """A dimension of an array cannot be divided into the number of equal parts that a sharding
+    requires.
+    """
 
 
 class DuplicateSpecError(ValueError):
@@ -154,7 +158,8 @@ class NamedSharding(Sharding):
     """An array partitioned over a mesh along the axes of a `PartitionSpec`.
 
     Raises:
-      ValueError: the specification names an axis that is not an axis of the mesh, or names one twice.
+      ValueError: the specification names an axis that is not an axis of the mesh, or names one
+        twice.
 
     Over an abstract mesh, shapes are available and devices are not.
     """
@@ -232,7 +237,8 @@ class NamedSharding(Sharding):
 
         Raises:
           IndivisibleError: a dimension cannot be divided evenly.
-          ValueError: the specification partitions a dimension that the shape does not have. Entries that partition nothing may exceed the rank.
+          ValueError: the specification partitions a dimension that the shape does not have. Entries
+            that partition nothing may exceed the rank.
         """
         global_shape = tuple(global_shape)
         if any(self.spec.axes_of(d) for d in range(len(global_shape), len(self.spec))):
@@ -247,7 +253,7 @@ class NamedSharding(Sharding):
         return tuple(n // k for n, k in zip(global_shape, pieces, strict=True))
 
     def check_type(self, shape: Sequence[int]) -> None:
-        """Raises ValueError, with JAX's message, if a type of the shape cannot have this sharding."""
+        """Raises ValueError, as JAX does, if a type of the shape cannot have this sharding."""
         self.check_compatible_aval(shape)
         for d, n in enumerate(shape):
             k = math.prod(self._cuts(d))
@@ -291,7 +297,9 @@ class NamedSharding(Sharding):
         return out
 
     def _cuts_of_devices(self):
-        """The devices, and the numbers of the axes that partition each dimension, in the extension's format; None if the mesh has no devices."""
+        """The devices, and the numbers of the axes that partition each dimension, in the
+        extension's format; None if the mesh has no devices.
+        """
         if self._known_cuts is None:
             if isinstance(self.mesh, AbstractMesh) or self.mesh.empty:
                 return None
@@ -299,7 +307,9 @@ class NamedSharding(Sharding):
         return self._known_cuts
 
     def _numbers(self):
-        """The numbers of the mesh axes that partition each dimension, of the unreduced axes and of the reduced axes."""
+        """The numbers of the mesh axes that partition each dimension, of the unreduced axes and of
+        the reduced axes.
+        """
         number = {name: i for i, name in enumerate(self.mesh.axis_names)}
         of = lambda axes: [number[a] for a in axes]
         return [of(self.spec.axes_of(d)) for d in range(len(self.spec))], of(self.spec.unreduced), of(self.spec.reduced)
@@ -308,7 +318,8 @@ class NamedSharding(Sharding):
         """The part of a type that describes this sharding; None if no axis is explicit.
 
         Returns:
-            Tuple of the axes, a flag for each whether it is explicit, the mesh's name, and the axes that partition each dimension.
+            Tuple of the axes, a flag for each whether it is explicit, the mesh's name, and the axes
+            that partition each dimension.
         """
         typed = self.mesh.abstract_mesh._typed()
         if typed is None:
@@ -316,7 +327,10 @@ class NamedSharding(Sharding):
         return (*typed, self._numbers())
 
     def _constrain(self, x):
-        """A traced value constrained to this sharding when the program is partitioned. Dimensions that cannot be divided evenly are not partitioned."""
+        """A traced value constrained to this sharding when the program is partitioned.
+
+        Dimensions that cannot be divided evenly are not partitioned.
+        """
         shape = np.shape(x)
         concrete = isinstance(self.mesh, Mesh) and not self.mesh.empty
         spec = [[] if n % math.prod(self._cuts(d)) else [str(a) for a in self.spec.axes_of(d)] for d, n in enumerate(shape)]
@@ -392,7 +406,9 @@ def _of_type(ndim, label, dims, unreduced=(), reduced=()):
 
 
 def _of_cuts(mesh, dims, unreduced, reduced):
-    """The sharding of a computed array: `dims` contains the numbers of the mesh axes that partition each dimension."""
+    """The sharding of a computed array: `dims` contains the numbers of the mesh axes that partition
+    each dimension.
+    """
     names = [None if not d else mesh.axis_names[d[0]] if len(d) == 1 else tuple(mesh.axis_names[i] for i in d) for d in dims]
     while names and names[-1] is None and not mesh.explicit_axes:
         names.pop()

@@ -1,6 +1,6 @@
 """`PartitionSpec`: the mesh axes along which each dimension of an array is partitioned.
 
-Invariant: equal specifications are one object, as far as their entries are hashable.
+Invariant: equal specifications are one object if their entries are hashable.
 
     >>> PartitionSpec("x", None).axes_of(0)
     ('x',)
@@ -32,7 +32,9 @@ class UnconstrainedSingleton:
 
 
 def _dimension(axes):
-    """The canonical entry of a dimension: None for no axis, the name for a single axis, a tuple for several."""
+    """The canonical entry of a dimension: None for no axis, the name for a single axis, a tuple for
+    several.
+    """
     if not isinstance(axes, (list, tuple)):
         return axes
     if any(isinstance(a, (list, tuple)) for a in axes):
@@ -53,7 +55,10 @@ _specs = weakref.WeakValueDictionary()
 
 @final
 class PartitionSpec:
-    """The mesh axes along which each dimension of an array is partitioned: a name, a tuple of names (the first is the coarsest) or None. Other dimensions are not partitioned.
+    """The mesh axes along which each dimension of an array is partitioned: a name, a tuple of names
+    (the first is the coarsest) or None.
+
+    Other dimensions are not partitioned.
 
     A tuple of one name is the name, and an empty one None: `P(("x",)) == P("x")`.
 
@@ -77,7 +82,7 @@ class PartitionSpec:
         key = entries, _axis_set("unreduced", unreduced), _axis_set("reduced", reduced)
         try:
             known = _specs.get(key)
-        except TypeError:  # an entry that does not hash is not kept
+        except TypeError:  # a specification with an entry that is not hashable is not kept
             return cls._made(*key)
         if known is None:
             known = _specs[key] = cls._made(*key)
@@ -194,7 +199,7 @@ class PartitionSpec:
         return _spec_again, self._key()
 
 
-# As in JAX, its own name is the short one, by which it is public too.
+# As in JAX, `__name__` is the short name, by which it is public too.
 PartitionSpec.__name__ = PartitionSpec.__qualname__ = "P"
 PartitionSpec.__module__ = "ferrax.sharding"
 

@@ -1,10 +1,11 @@
 """Transfers between the host and devices that are logged or refused.
 
     with jax.transfer_guard("disallow"):
-        step(np.ones(3))                    # refused: an implicit transfer
+        step(np.ones(3))                    # an error: an implicit transfer
         step(jax.device_put(np.ones(3)))    # an explicit one, which "disallow_explicit" refuses
 
-Invariant: the extension calls `transfer` for what the user's code passes, and only while a guard is set.
+Invariant: the extension calls `transfer` for what the user's code passes, and only while a guard is
+set.
 """
 
 import logging
@@ -19,14 +20,15 @@ _logger = logging.getLogger(__name__)
 
 
 def transfer(way: str, explicit: bool, aval: _core.ShapedArray, device: _core.Device, given: Any = None) -> None:
-    """Logs or refuses a transfer, as the guard of its way says.
+    """Logs or refuses a transfer, according to the guard for its direction.
 
     Args:
         way: "host-to-device" or "device-to-device".
-        explicit: the user asked for it, by `device_put`.
-        aval: type of the array.
-        device: where it goes.
-        given: a number that is looked at only if the function of this package that runs was given it.
+        explicit: whether the user requested it, by `device_put`.
+        aval: the type of the array.
+        device: the destination.
+        given: a number, or None. A number counts only if it is an argument of the function of this
+          package that runs.
 
     Raises:
         JaxRuntimeError: such transfers are disallowed.
@@ -44,7 +46,7 @@ def transfer(way: str, explicit: bool, aval: _core.ShapedArray, device: _core.De
 
 
 def _is_local(x, frame):
-    """Whether a frame has the object as a local variable, or in one that is a sequence or a dictionary."""
+    """Whether a frame has the object as a local variable, or in a local sequence or dictionary."""
     for v in list(frame.f_locals.values()):
         inside = v.values() if isinstance(v, dict) else v if isinstance(v, (tuple, list)) else ()
         if v is x or any(y is x for y in inside):

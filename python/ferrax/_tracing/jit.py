@@ -332,18 +332,18 @@ _core.Compiled.input_formats = property(lambda self: _formats(self.input_shardin
 _core.Compiled.output_formats = property(lambda self: _formats(self.output_shardings, self.out_avals), doc="The formats of the results.")
 
 
-# Options of the compiler that JAX has; those of its passes begin with xla_, and the names of those that are true or false say so.
+# Options of JAX's compiler. Those of its passes begin with xla_, and booleans are known by their names
 _EFFORTS = ("exec_time_optimization_effort", "memory_fitting_effort", "optimization_level", "memory_fitting_level")
 # (lists of passes, of commands and of collectives aside).
 _SWITCH = re.compile(r"^xla_(.*_)?(enable|disable|allow|embed|use|hlo_as)_(?!hlo_passes|command_buffer|async_collectives)")
 
 
 def check_compiler_options(options):
-    """Refuses options that no compiler has; those of another compiler are warned of, once each.
+    """Refuses options that no compiler has, and warns once about each option of another compiler.
 
     Raises:
-      ferrax.errors.JaxRuntimeError: the option does not exist, or is true or false and was given
-        something else.
+      ferrax.errors.JaxRuntimeError: the option does not exist, or is a boolean and has another
+        value.
     """
     for name, value in dict(options).items():
         if name not in _EFFORTS and not str(name).startswith("xla_"):

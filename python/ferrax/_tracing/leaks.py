@@ -1,4 +1,4 @@
-"""Who holds a tracer that outlived its trace: the lines that a leak's error adds.
+"""The holders of a tracer that outlived its trace: the lines that a leak's error adds.
 
 Invariant: looking for holders changes nothing and never fails; an object without a name is shown as
 its type and number.

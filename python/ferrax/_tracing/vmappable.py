@@ -26,12 +26,12 @@ class carried:
     """Values that consist of arrays and have tangents of another type, such as those of
     `experimental.hijax`.
 
-    types: their classes, and the function that gives the type of a value. differentiated(args,
-    fun): (arguments, function) as those of the arrays that carry tangents, and what makes
-    cotangents of those the cotangents of the values; None if there is no such value among the
-    arguments.
-    specs: the classes of what says, in the place of an axis, how a value is mapped. mapped: `vmap`
-    where there is one.
+    types: their classes, and the function that gives the type of a value.
+    differentiated(args, fun): (arguments, function) in terms of the arrays that carry tangents, and
+    a function from the cotangents of these arrays to those of the values; None if there is no such
+    value among the arguments.
+    specs: the classes of the objects that state, in place of an axis, how a value is mapped.
+    mapped: `vmap` of a function with such values.
     """
 
     # A class: transformed functions that read it stay functions whose traces may be kept (`_tracing.cached_traces`).

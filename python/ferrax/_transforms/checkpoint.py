@@ -47,13 +47,13 @@ def checkpoint(
         fun: the function.
         prevent_cse: keep the recomputation from being merged with the forward pass: a bool, or a
             tree prefix of bools for the arguments. May be off under `scan`.
-        policy: `policy(primitive, *avals, **params)` returns whether an intermediate result is
+        policy: `policy(primitive, *avals, **params)` says whether an intermediate result is
           stored; see `checkpoint_policies`.
         static_argnums, static_argnames: arguments that stay Python values.
         concrete: removed from JAX; must be None.
 
     Returns:
-        Function like fun.
+        A function of the same arguments and results as `fun`.
 
     Raises:
         ferrax.errors.TracerBoolConversionError: `fun` branches on the value of an argument that is
@@ -118,9 +118,8 @@ def checkpoint(
 
 
 def _prevents(prevent_cse, args):
-    """Whether it is set for any argument.
-
-    `prevent_cse`: a bool, or a tree prefix of bools for the arguments.
+    """Whether `prevent_cse`, a bool or a tree prefix of bools for the arguments, is set for any of
+    them.
     """
     return prevent_cse if isinstance(prevent_cse, bool) else any(broadcast_prefix(prevent_cse, args, name="prevent_cse"))
 

@@ -31,7 +31,7 @@ def nondiff_positions(fun, numbers, names):
 
 
 def split_nondiff(positions, args):
-    """(the static arguments, the differentiable ones, a function that puts both back together)."""
+    """(the static arguments, the differentiable ones, a function that merges both)."""
     if not positions:
         return (), args, lambda dyn, static=(): dyn
     where = {i % len(args) if i < 0 else i for i in positions}
@@ -50,11 +50,11 @@ def without_gradient(x):
 
 
 def split_traced(static):
-    """(the traced values among the leaves of static arguments, a function that puts others in their
-    places).
+    """(the traced values among the leaves of static arguments, a function that replaces them by
+    others).
 
-    A rule runs when the call is differentiated, which may be after the trace that they belong to
-    has ended: they are operands of the call.
+    The traced values become operands of the call: a rule runs when the call is differentiated,
+    which may be after the end of the trace that they belong to.
     """
     leaves, tree = tree_flatten(static)
     where = [i for i, x in enumerate(leaves) if isinstance(x, _core.Tracer)]
@@ -77,15 +77,15 @@ def split_traced(static):
 
 
 def _keeps_integers(x):
-    """Whether a node's integers say where its values are, as the indices of a sparse matrix: its
-    tangents and cotangents have the same.
+    """Whether the integers of a node are the positions of its values, as in a sparse matrix: its
+    tangents and cotangents have the same integers.
     """
     return getattr(type(x), "_INTEGERS_ARE_PLACES", False)
 
 
 def with_places(tree, changes):
-    """Tangents or cotangents of a pytree, with the indices of its sparse matrices where otherwise
-    there would be nothing (float0).
+    """Tangents or cotangents of a pytree, with the indices of its sparse matrices in place of
+    float0.
     """
     own = lambda x, t: x if getattr(t, "dtype", None) == float0 else t
     return tree_map(lambda x, t: tree_map(own, x, t) if _keeps_integers(x) else t, tree, changes, is_leaf=_keeps_integers)
@@ -102,9 +102,7 @@ def places(tree):
 
 
 def named(fun, name):
-    """A bound method as a function of another name: programs print the names of the user's
-    rules.
-    """
+    """A bound method under another name: programs print the names of the user's rules."""
 
     def call(*args, **kwargs):
         return fun(*args, **kwargs)
@@ -120,29 +118,29 @@ class CustomFunction:
 
     def __init__(self, fun, nondiff_argnums=(), nondiff_argnames=()):
         if hasattr(fun, "__name__"):
-            functools.update_wrapper(self, fun)  # first: it takes over all attributes, and `fun` may be an object like this one
+            functools.update_wrapper(self, fun)  # first, because it copies all attributes, and `fun` may be of this class
         self.fun = fun
         self.nondiff_argnums = nondiff_positions(fun, nondiff_argnums, nondiff_argnames)
         self._signature = self._made = None
 
     @property
     def def_vmap(self) -> Callable[..., Any]:
-        """The `def_vmap` of a `custom_vmap` function within."""
+        """The `def_vmap` of the wrapped `custom_vmap` function."""
         return self.fun.def_vmap
 
     @property
     def defjvp(self) -> Callable[..., Any]:
-        """The `defjvp` of a `custom_jvp` function within."""
+        """The `defjvp` of the wrapped `custom_jvp` function."""
         return self.fun.defjvp
 
     @property
     def defjvps(self) -> Callable[..., Any]:
-        """The `defjvps` of a `custom_jvp` function within."""
+        """The `defjvps` of the wrapped `custom_jvp` function."""
         return self.fun.defjvps
 
     @property
     def defvjp(self) -> Callable[..., Any]:
-        """The `defvjp` of a `custom_vjp` function within."""
+        """The `defvjp` of the wrapped `custom_vjp` function."""
         return self.fun.defvjp
 
     def __reduce_ex__(self, protocol):
@@ -152,7 +150,7 @@ class CustomFunction:
         return f"<{type(self).__name__} of {getattr(self.fun, '__qualname__', None) or self.fun!r}>"
 
     def _positional(self, args, kwargs):
-        """The call's arguments by position, with keywords and defaults put in their places."""
+        """The call's arguments by position, keywords and defaults included."""
         if self._signature is None:
             try:
                 self._signature = inspect.signature(self.fun)
@@ -165,7 +163,7 @@ class CustomFunction:
             return args
         try:
             call = self._signature.bind(*args, **kwargs)
-            # Defaults first: an argument that the call leaves out may precede one that it gives by name.
+            # Defaults first: an omitted argument may precede one that is passed by name.
             call.apply_defaults()
             if passed := [name for name in call.kwargs if name in kwargs]:
                 raise TypeError(f"The following keyword arguments could not be resolved to positions: {', '.join(passed)}")
@@ -177,15 +175,15 @@ class CustomFunction:
         return call.args
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
-        # A function of a class's body is a method; one that is only kept in a class, such as an activation, is not.
+        # A function defined in a class body is a method; one that is only stored in a class, such as an activation, is not.
         inside = getattr(self.fun, "__qualname__", "").rpartition(".")[0]
         is_method = inside and not inside.endswith("<locals>")
         return functools.partial(self, instance) if is_method and instance is not None else self
 
 
 class RuledFunction(FlatFun):
-    """The function with the rule, over leaves; has the types of its outputs, and which of them are
-    arguments unchanged, once it has run.
+    """The function with the rule, over leaves. Once it has run, it knows the types of its outputs and
+    which of them are its arguments.
     """
 
     __slots__ = ("forwards", "out_avals")
@@ -197,9 +195,8 @@ class RuledFunction(FlatFun):
         return outs
 
     def passed(self, leaves, outs):
-        """The outputs.
-
-        A Python number that was passed on unchanged is one again where nothing is traced.
+        """The outputs. Outside of traces, a Python number that the function returned unchanged is a
+        Python number again.
         """
         if not _core.at_root() or getattr(self, "forwards", None) is None:
             return outs
@@ -208,6 +205,6 @@ class RuledFunction(FlatFun):
 
 
 class PlainText(str):
-    """A text that prints without quotes, also inside containers."""
+    """A string whose repr has no quotes, also inside containers."""
 
     __repr__ = str.__str__

@@ -20,7 +20,7 @@ _LOCAL = threading.local()
 
 @contextlib.contextmanager
 def within(custom):
-    """While a function's `fwd` runs."""
+    """A context manager that marks the run of a function's `fwd`."""
     running = _LOCAL.__dict__.setdefault("running", [])
     running.append(custom)
     try:
@@ -30,12 +30,12 @@ def within(custom):
 
 
 def is_within(custom):
-    """Whether a function is called by its own `fwd`."""
+    """Whether the function's `fwd` is running."""
     return any(c is custom for c in _LOCAL.__dict__.get("running", ()))
 
 
 def jvp_rule(custom, static, merge, primal_of):
-    """The forward-mode rule. primal_of: an argument as `fwd` is given it."""
+    """The forward-mode rule. `primal_of(argument)` is the argument as `fwd` takes it."""
 
     def rule(primals, tangents):
         out, residuals = custom.fwd(*merge(tree_map(primal_of, primals)))

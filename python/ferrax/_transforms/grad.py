@@ -178,7 +178,7 @@ def grad(
         aux).
 
     Raises:
-        TypeError: an input is not floating point, the output not a real scalar, or too few
+        TypeError: an input is not floating point, the output is not a real scalar, or too few
           arguments are given.
 
     >>> grad(jnp.sin)(0.2)
@@ -271,7 +271,7 @@ def _value_and_grad(fun, name, argnums, has_aux, holomorphic, allow_int):
             try:
                 looked_at(name, fun, (*outs, *cts))
             except FloatingPointError:
-                jit(lambda: run(args, kwargs))()  # which knows its operations, and names the one that did it
+                jit(lambda: run(args, kwargs))()  # the compiled program knows its operations, and names the one that failed
                 raise
         grads = [zeros(_get_aval(x), cotangent=True) if ct is None else ct for ct, x in zip(cts, leaves, strict=True)]
         g = in_tree.unflatten(grads)[0]
@@ -438,7 +438,7 @@ _JACOBIAN = (
 
 @api_boundary
 def jacfwd(fun: Callable[_P, Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False) -> Callable[_P, Any]:
-    """The Jacobian of a function, column by column in forward mode: the choice for more outputs
+    """The Jacobian of a function, column by column in forward mode; suits functions with more outputs
     than inputs.
 
     Args:
@@ -489,7 +489,7 @@ def jacfwd(fun: Callable[_P, Any], argnums: int | Sequence[int] = 0, has_aux: bo
 def jacrev(
     fun: Callable[_P, Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False, allow_int: bool = False
 ) -> Callable[_P, Any]:
-    """The Jacobian of a function, row by row in reverse mode: the choice for more inputs than
+    """The Jacobian of a function, row by row in reverse mode; suits functions with more inputs than
     outputs.
 
     The arguments are those of `jacfwd`; `allow_int` is as in `grad`.
@@ -504,7 +504,7 @@ def jacrev(
         `has_aux`, a pair (jacobian, aux).
 
     Raises:
-        TypeError: an input or output is not of a kind that `grad` accepts.
+        TypeError: an input or output has a dtype that `grad` does not accept.
 
     >>> jax.jacrev(lambda x: x**2)(jnp.array([1.0, 3.0]))
     Array([[2., 0.],
@@ -555,7 +555,7 @@ def hessian(fun: Callable[_P, Any], argnums: int | Sequence[int] = 0, has_aux: b
 
 
 def _integer_zeros(tangent, primal):
-    """Jacobians have zeros of the primal's own dtype where its tangent type is float0."""
+    """Zeros of the primal's own dtype in place of float0, as Jacobians have them."""
     if getattr(tangent, "dtype", None) != float0:
         return tangent
     aval = _get_aval(primal)
@@ -583,7 +583,7 @@ def _std_basis(tree):
 
 
 def _ones_below(m, n, at, dtype):
-    """The matrix of m rows and n columns with ones where the row is the column and `at` more."""
+    """The matrix of m rows and n columns with ones where the row is the column plus `at`."""
     if exporting_for.value is None:
         return np.eye(m, n, k=-at).astype(dtype)
     # computed in the program: m and n may be symbolic sizes
@@ -593,8 +593,8 @@ def _ones_below(m, n, at, dtype):
 
 
 def _split_axis(tree, axis, block):
-    """`block`'s axis, which runs over all of `tree`'s directions, cut into leaves like `tree`'s in
-    its place.
+    """Splits an axis of `block`, which runs over all directions of `tree`, into leaves with the shapes
+    of those of `tree`.
     """
     leaves, treedef = tree_flatten(tree)
     shapes = [tuple(_get_aval(x).shape) for x in leaves]

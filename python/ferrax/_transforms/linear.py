@@ -60,11 +60,11 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
       has_aux: `fun` returns a pair (out, aux).
 
     Returns:
-      (out, f_jvp), f_jvp taking tangents like the arguments and returning the output's tangent;
+      (out, f_jvp), where f_jvp takes tangents like the arguments and returns the output's tangent;
       with `has_aux`, (out, f_jvp, aux).
 
     Raises:
-      TypeError, ValueError: (when f_jvp is called) the tangents' structure, shapes or dtypes are
+      TypeError, ValueError: when f_jvp is called, the tangents' structure, shapes or dtypes are
         not the primals'.
 
     >>> jax.linearize(lambda x: x**2, 3.0)[1](1.0)
@@ -153,13 +153,13 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_ax
         reduce_axes: not supported; must be empty.
 
     Returns:
-        (out, f_vjp), f_vjp taking one cotangent like the output and returning a tuple of cotangents
-        like the primals (float0 for integer ones); with `has_aux`, (out, f_vjp, aux). f_vjp may be
-        called many times, and is a pytree.
+        (out, f_vjp), where f_vjp takes one cotangent like the output and returns a tuple of
+        cotangents like the primals (float0 for integer ones); with `has_aux`, (out, f_vjp, aux).
+        f_vjp may be called many times, and is a pytree.
 
     Raises:
-        TypeError, ValueError: (when f_vjp is called) the cotangent's structure, shapes or dtypes
-          are not the output's.
+        TypeError, ValueError: when f_vjp is called, the structure, shapes or dtypes of the
+          cotangent differ from those of the output.
 
     >>> y, f_vjp = vjp(lambda x, y: x * jnp.sin(y), 2.0, 0.5)
     >>> f_vjp(1.0)
@@ -177,7 +177,7 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_ax
             out, pull, *aux = vjp(within, *others, has_aux=has_aux)
         finally:
             _flat.references.watched.pop()
-        # the derivative in what a reference contains has nowhere to go
+        # the derivative with respect to the contents of a reference has no place to be stored
         left_out = [x for x in tree_flatten(primals)[0] if isinstance(x, _flat.references.Ref) and id(x) in used and is_inexact(x.dtype)]
         return out, Partial(functools.partial(_without_place, repr(left_out[0].aval), left_out[0].aval.inner_aval.str_short())) if left_out else pull, *aux
     if carried.types and (found := carried.differentiated(primals, fun)) is not None:
@@ -216,9 +216,9 @@ class VJP:
     """The pullback of a function at a point, as `vjp` returns it: a pytree of its residuals.
 
     args_res: residuals that are arguments, one entry per argument, with `NotNeeded` for those that
-    the pullback does not read. An entry
-    may be replaced before a call. opaque_residuals: the other residuals. jaxpr: the linear map,
-    from tangents to tangents.
+    the pullback does not read. An entry may be replaced before a call.
+    opaque_residuals: the other residuals.
+    jaxpr: the linear map, from tangents to tangents.
     """
 
     def __init__(self, fixed, args_res, opaque_residuals):
@@ -245,7 +245,7 @@ class VJP:
 
     @property
     def jaxpr(self) -> Any:
-        """The program."""
+        """The program of the linear map."""
         return self._linear().program.jaxpr
 
     def _linear(self):
@@ -368,12 +368,12 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Any = 
         reduce_axes: not supported; must be empty.
 
     Returns:
-        a function of one cotangent like the output, returning a tuple of cotangents like the
-        primals. It is a pytree.
+        a function that takes one cotangent like the output and returns a tuple of cotangents like
+        the primals. It is a pytree.
 
     Raises:
-        TypeError: `fun` is not linear, an argument is not floating point, or (later) the cotangent
-          is not like the output.
+        TypeError: `fun` is not linear, or an argument is not floating point; or, when the result is
+          called, the cotangent is not like the output.
 
     >>> jax.linear_transpose(lambda x: 3.0 * x, 1.0)(2.0)
     (Array(6., dtype=float32, weak_type=True),)

@@ -82,7 +82,7 @@ def save_from_both_policies(policy_1, policy_2):
 class Offloadable(NamedTuple):
     """The answer of an offload policy: keep the value, in memory of kind `dst`.
 
-    Ferrax has one kind of memory a device, and keeps it there.
+    A device has one kind of memory, so the value stays on the device.
     """
 
     src: str
@@ -150,7 +150,7 @@ def offload_dot_with_no_batch_dims(offload_src, offload_dst):
 if TYPE_CHECKING:
 
     class _Policies:
-        """The attributes of `checkpoint_policies`."""
+        """The type of `checkpoint_policies`, whose attributes are the policies."""
 
         everything_saveable: Callable[..., Any]
         nothing_saveable: Callable[..., Any]

@@ -46,9 +46,8 @@ class _OfThread(type):
 class elements(metaclass=_OfThread):
     """The replacement of `vmap` while `checkify` traces on this thread.
 
-    checked: called with (fun, args, kwargs, options of `vmap`): loops that end at different times,
-    and branches that differ, are checked for each
-        element. None elsewhere.
+    checked: a function of (fun, args, kwargs, options of `vmap`), which checks each element of
+    loops that end at different times and of branches that differ; None elsewhere.
     """
 
 
@@ -87,9 +86,9 @@ def vmap(
         the mapped function.
 
     Raises:
-        ValueError: sizes differ or cannot be found, an axis is out of range, a specification is not
-          a prefix.
-        TypeError: a specification is neither int, None nor a container of them.
+        ValueError: sizes differ or cannot be found, an axis is out of range, or a specification is
+          not a prefix.
+        TypeError: a specification is not an int, None or a container of them.
 
     >>> vmap(lambda x: (x ** 2).sum())(jnp.ones((3, 2)))
     Array([2., 2., 2.], dtype=float32)
@@ -239,7 +238,7 @@ def _axis_leaves(axes):
 
 
 def mapped_size(name, fun, args, kwargs, leaves, dims, axis_size=None):
-    """The one size that all mapped axes have.
+    """The size of all mapped axes.
 
     Raises:
       ValueError: no argument is mapped, an axis is out of range, or sizes differ.

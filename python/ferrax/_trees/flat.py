@@ -100,7 +100,7 @@ def wraps(fun, namestr, docstr=None):
 class FlatFun:
     """`fun` as a function of leaves.
 
-    With `has_aux`, array leaves of the auxiliary output ride behind the outputs.
+    With `has_aux`, array leaves of the auxiliary output follow the outputs.
     """
 
     __slots__ = ("_aux", "fun", "has_aux", "in_tree", "n_outs", "out_tree")
@@ -170,7 +170,7 @@ def abstract(x):
 
 
 def looked_at(name, fun, values):
-    """The values that a transform of `fun` gives, after a look at them where `jax_debug_nans` or
+    """The values of a transform of `fun`, after a check of them where `jax_debug_nans` or
     `jax_debug_infs` is on.
 
     Computations below a transform skip the checks of single operations and of jitted functions.

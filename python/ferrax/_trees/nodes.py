@@ -281,7 +281,7 @@ def register_dataclass(
         return obj
 
     if not _takes_fields(nodetype, (*meta_fields, *data_fields)):
-        unflatten = filled  # an `__init__` of the class's own, with parameters of its own
+        unflatten = filled  # an `__init__` that the class defines, with other parameters
 
     register_pytree_node(nodetype, flatten, unflatten, flatten_with_keys)
     return nodetype
@@ -361,7 +361,7 @@ class Partial(functools.partial):
             shim = _Opaque(func)
             functools.update_wrapper(shim, func, assigned=())
             made = super().__new__(klass, shim, *args, **kw)
-            # only now: `functools.partial` takes apart what has these
+            # set only now: `functools.partial` unpacks objects that have these
             shim.func, shim.args, shim.keywords = func.func, func.args, func.keywords
             return made
         return super().__new__(klass, func, *args, **kw)

@@ -17,7 +17,7 @@ pub struct Decoder<'a> {
     programs: Vec<Arc<Program>>,
     /// The values of the expressions.
     sizes: &'a [i64],
-    /// Which of them are the bits of doubles, for constants; all that it does not have are not.
+    /// Those of them that are the bits of doubles, for constants; sizes beyond its end are not.
     fractions: &'a [bool],
     depth: usize,
 }
@@ -75,7 +75,7 @@ impl<'a> Decoder<'a> {
         let n = self.varint()?;
         match usize::try_from(n) {
             Ok(n) if n <= self.rest.len() => Ok(n),
-            _ => damaged("it counts more than there is"),
+            _ => damaged("a count exceeds the data"),
         }
     }
     /// A number that counts nothing.
@@ -92,7 +92,7 @@ impl<'a> Decoder<'a> {
             }
             n => match usize::try_from(n - 1).ok().and_then(|n| self.names.get(n)) {
                 Some(s) => Ok(s.clone()),
-                None => damaged("it refers to a name that is not there"),
+                None => damaged("it refers to a name that does not exist"),
             },
         }
     }
@@ -110,7 +110,7 @@ impl<'a> Decoder<'a> {
             SizeRead::Known(n) => Ok(n),
             SizeRead::Expression(k) => match self.sizes.get(k) {
                 Some(n) if !self.is_fraction(k) => Ok(*n),
-                _ => damaged("it refers to a size that is not there"),
+                _ => damaged("it refers to a size that does not exist"),
             },
         }
     }
@@ -184,7 +184,7 @@ impl<'a> Decoder<'a> {
         if n > 0 {
             return match usize::try_from(n - 1).ok().and_then(|n| self.programs.get(n)) {
                 Some(p) => Ok(p.clone()),
-                None => damaged("it refers to a program that is not there"),
+                None => damaged("it refers to a program that does not exist"),
             };
         }
         if self.depth == MAX_DEPTH {
@@ -257,7 +257,7 @@ impl<'a> Decoder<'a> {
             }
             10 => Param::Prog(self.program()?),
             11 => Param::Aval(self.aval()?),
-            _ => return damaged("a parameter is none"),
+            _ => return damaged("a parameter is missing"),
         })
     }
 }

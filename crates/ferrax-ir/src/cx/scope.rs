@@ -86,7 +86,7 @@ pub enum AxisKind {
     Devices,
     /// The parts of a `shard_map` that checks types: they say which values vary over the axis.
     Manual,
-    /// No positions: a mesh axis that cuts the lanes of a `vmap` around, of which no collective is.
+    /// No positions: a mesh axis that cuts the lanes of an enclosing `vmap`, over which no collective runs.
     CutsLanes,
 }
 impl AxisKind {
@@ -131,7 +131,7 @@ pub fn with_cut_lanes<T>(names: &[Name], f: impl FnOnce() -> T) -> T {
     let _named = name_axes(names.iter().map(|n| NamedAxis { name: n.clone(), size: 0, kind: AxisKind::CutsLanes }));
     f()
 }
-/// Whether a mesh axis cuts the lanes of a `vmap` around.
+/// Whether a mesh axis cuts the lanes of an enclosing `vmap`.
 pub fn cuts_lanes(name: &Name) -> bool {
     AXES.with(|a| a.borrow().iter().any(|a| a.kind == AxisKind::CutsLanes && a.name == *name))
 }
@@ -154,7 +154,7 @@ pub fn axis_named(name: &str) -> Option<NamedAxis> {
 pub fn is_manual(name: &str) -> bool {
     axis_named(name).is_some_and(|a| a.kind.is_manual() && !(a.size == 1 && crate::settings::without_ones()))
 }
-/// The door for user code: checks for leaked tracers, then hands the op to the current trace.
+/// The entry for user code: checks for leaked tracers, then passes the op to the current trace.
 pub fn bind(op: &Op, x: &[Value]) -> Res<Values> {
     for v in x {
         v.check_alive()?;
@@ -197,7 +197,7 @@ pub fn line() -> u32 {
         line => line,
     }
 }
-/// A line in words.
+/// The text of a line.
 pub fn place(line: u32) -> Option<String> {
     if line == 0 { None } else { LINES.get().and_then(|l| (l.text)(line)) }
 }

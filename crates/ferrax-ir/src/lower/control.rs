@@ -209,7 +209,7 @@ impl Graph {
         };
         let ins: Vec<ValueSlots> = [&consts[..], &slots, &xs_each].concat();
         let block = self.opened(l.body, &ins)?;
-        // A carry that is passed on is its own successor.
+        // A carry that is passed on unchanged is its own successor.
         let passed: Vec<bool> = (0..n_carry).map(|k| block.outs[k] == block.ins[consts.len() + k]).collect();
         let is_idle = passed.iter().all(|p| *p) && ys_each.is_empty() && !l.counted && !l.body.effects().io;
         if is_idle && matches!(trip, Trip::Static(_)) {

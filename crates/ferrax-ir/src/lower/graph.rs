@@ -35,7 +35,7 @@ pub(super) struct TensorEntry {
     pub def: Def,
     /// Set if the value must be materialized.
     pub slot: Option<SlotId>,
-    /// Computed once, by itself, for all who use it; it gets a slot if another kernel than its own reads it.
+    /// Computed once, by itself, for all its users; it gets a slot if another kernel than its own reads it.
     pub apart: bool,
     /// Longest chain of unwritten tensors beneath: bounds the size of kernels and the depth of recursion over them.
     pub depth: u16,
@@ -110,7 +110,7 @@ pub struct Graph {
     pub(super) plan: Plan,
     /// Concatenations: the axis, and the parts.
     pub(super) joined: HashMap<TensorId, (usize, TensorIds)>,
-    /// What depends on nothing but operands that are the same in each iteration of a loop.
+    /// The tensors that depend only on operands that are the same in each iteration of a loop.
     pub(super) fixed: FxHashSet<TensorId>,
     /// Every computed or moved value is materialized.
     pub(super) unfused: bool,

@@ -1,4 +1,4 @@
-//! Loop-invariant code motion: what is the same in each iteration of a loop is computed once, before it.
+//! Loop-invariant code motion: values that are the same in each iteration of a loop are computed once, before it.
 //!
 //! ```text
 //!     loop { s = logsumexp(s[:, None] + log(a)) }    ->    b = log(a); loop { s = logsumexp(s[:, None] + b) }

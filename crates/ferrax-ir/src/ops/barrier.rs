@@ -1,5 +1,5 @@
-//! optimization_barrier: the operands unchanged, one result for each. It orders nothing here, where nothing is reordered that could
-//! change a result; programs keep it for their readers.
+//! optimization_barrier: the operands unchanged, one result for each. It has no effect, since no reordering changes a result; programs keep
+//! it for their readers.
 use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan};
 use crate::error::Res;

@@ -33,12 +33,12 @@ pub fn residuals(sp: &KnownSplit, x: &[Value], new: impl IntoIterator<Item = Val
     };
     sp.res.iter().filter_map(get).collect()
 }
-/// Of each new residual of a split the position of the known output that it is, if it is one: it need not be returned twice.
+/// For each new residual of a split, the position of the known output that it equals, if there is one: it need not be returned twice.
 pub fn among_outputs(sp: &KnownSplit) -> Vec<Option<usize>> {
     let (made, new) = sp.known.outs().split_at(count(&not(&sp.out_unk)));
     new.iter().map(|a| made.iter().position(|m| m == a && matches!(a, Atom::Var(_)))).collect()
 }
-/// All new residuals, of the known outputs and those that are none.
+/// All new residuals, those that are known outputs and the others.
 pub fn with_forwarded(made: &[Value], others: Vec<Value>, from: &[Option<usize>]) -> Vec<Value> {
     let mut others = others.into_iter();
     from.iter().filter_map(|i| i.map_or_else(|| others.next(), |i| Some(made[i].clone()))).collect()

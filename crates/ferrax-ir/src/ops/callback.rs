@@ -1,7 +1,7 @@
 //! pure_callback, io_callback, debug_callback: the host's functions called from within a program, with the operands' bytes.
 //!
 //! A pure callback may be dropped, repeated or moved; the other two run as often as the program says, ordered ones in program order.
-//! None has a derivative. Under `vmap` one is called for each lane in turn, or once for all where its `vmap_method` says how.
+//! None has a derivative. Under `vmap` one is called for each lane in turn, or once for all if its `vmap_method` allows that.
 use super::loops::lane_by_lane;
 use super::with_zeros;
 use crate::aval::Aval;

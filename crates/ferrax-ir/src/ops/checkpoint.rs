@@ -1,5 +1,5 @@
-//! remat2 (checkpoint): `out = jaxpr(x)`, and reverse mode keeps its operands and what the policy asks for; the rest is computed again
-//! when it is transposed.
+//! remat2 (checkpoint): `out = jaxpr(x)`, and reverse mode keeps its operands and the values that the policy selects; the rest is computed
+//! again when it is transposed.
 //!
 //! ```text
 //! y = sin (x @ w)         keeping dots:    forwards   a = x @ w; y = sin a

@@ -1,6 +1,6 @@
 //! Across the lanes of a named axis, or the devices of a pmap: psum, pmax, pmin, all_gather, reduce_scatter, all_to_all, ppermute,
 //! axis_index. The `vmap` that has the name turns them into ordinary operations on its batch axis, whether or not an operand has lanes;
-//! what no vmap took is left to the devices.
+//! those without such a `vmap` are left to the devices.
 //!
 //! ```text
 //! psum: out[j] = sum_i x[i]    all_gather: out[j] = (x[0], x[1], ..)    ppermute: out[d] = x[s] for (s, d) in perm, else 0
@@ -92,7 +92,7 @@ impl ParamValue for Groups {
         p.items()?.iter().map(group).collect::<Option<Vec<_>>>().map(Groups::new)
     }
 }
-/// The error of a name that no vmap or pmap around has.
+/// The error for a name that no enclosing vmap or pmap has.
 pub fn unbound(name: &str) -> Error {
     Error::new(ErrorKind::Name, format!("unbound axis name: {name}"))
 }
@@ -163,7 +163,7 @@ primitive! {
         all_gather_dimension: usize,
         axis_index_groups: Option<Groups>,
         axis_name: Names,
-        /// How many are gathered: the size of the axis, or of a group.
+        /// The number of gathered values: the size of the axis, or of a group.
         axis_size: usize,
         tiled: bool,
     }

@@ -70,7 +70,7 @@ fn may_not_end(p: &Program) -> bool {
             || e.op.bodies().iter().any(|b| may_not_end(b))
     })
 }
-/// A batched branch for the lanes that chose it: the others repeat the first of those, and where no member chose it nothing runs.
+/// A batched branch for the lanes that chose it: the others repeat the first of those, and if no lane chose it, it does not run.
 fn for_these_lanes(cx: &dyn Cx, q: Arc<Program>, lanes: &Value, b: &[bool], args: &[Value]) -> Res<Values> {
     let ones = cx.convert(lanes, Dtype::I32)?;
     let first = ArgReduce { kind: ArgKind::Max, axes: Dims::new(&[0]), index_dtype: Dtype::I32 };

@@ -94,7 +94,7 @@ impl Cumulative {
                 let s = cx.add(&el, &er)?;
                 let y = cx.add(&cx.pw(Pw::Log, std::slice::from_ref(&s))?, &m0)?;
                 let dy = cx.add(&cx.mul(l.1, &el)?, &cx.mul(r.1, &er)?)?;
-                // of nothing but -inf, flat
+                // if all elements are -inf, flat
                 let nothing = cx.pw2(Pw::Eq, &s, &crate::cx::lit(s.dtype(), 0.0))?;
                 let one = cx.stretch(&crate::cx::lit(s.dtype(), 1.0), &Dims::new(s.shape()))?;
                 (y, cx.div(&dy, &cx.select(&nothing, &s, &one)?)?)

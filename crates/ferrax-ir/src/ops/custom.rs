@@ -9,8 +9,8 @@
 //! bwd:  (res.., ct of inexact y..)    -> ct of inexact x..
 //! ```
 //!
-//! Rules may leave out tangents and cotangents that are zero. With `symbolic_zeros` they are handed them left out as well, and fwd takes
-//! a literal truth for each x after all of them: whether it is being differentiated.
+//! Rules may leave out tangents and cotangents that are zero. With `symbolic_zeros` their arguments leave out zeros as well, and fwd takes,
+//! after all x, a literal bool for each: whether it is being differentiated.
 use super::call::{fronts, lanes};
 use crate::aval::{Aval, same_avals};
 use crate::cx::{Arg, Axis, AxisKind, Cx, Dim, Fun, Lanes, Put, Tan, truth};
@@ -204,7 +204,7 @@ impl Rules for CustomJvp {
         b.inline(traced("custom_jvp_call", &self.call_jaxpr)?, x)
     }
 }
-/// How many of fwd's results are outputs: recorded by a closure when it has run, shared by all copies of the op, and no part of equality
+/// How many of fwd's results are outputs: recorded by a closure when it has run, shared by all copies of the op, and not part of equality
 /// (fwd decides it).
 #[derive(Clone, Default, Debug)]
 pub struct NumOuts(Arc<AtomicUsize>);
@@ -362,7 +362,7 @@ impl Custom for CustomVjp {
     }
 }
 impl<C: Custom> BodyRules for C {
-    /// Known and unknown operands: it is no longer to be differentiated, so it means its function.
+    /// Known and unknown operands: it is no longer to be differentiated, so it is replaced by its function.
     fn split(&self, _: &dyn Cx, rec: &dyn Cx, x: &[Value], _: &[bool]) -> Res<Values> {
         self.function().call(rec, x)
     }
@@ -397,7 +397,7 @@ primitive! {
         num_res: usize,
         out_avals: Vec<Aval>,
         symbolic_zeros: bool = nonempty,
-        /// Which of the function's inexact operands have no tangent: they are no operands here.
+        /// The function's inexact operands that have no tangent: they are not operands here.
         zero_ins: Dims = nonempty,
     }
 }

@@ -183,7 +183,7 @@ impl Rules for Fft {
         let (v, at) = if at < before { (x[0].clone(), at) } else { (cx.move_axis(&x[0], at, 0)?, 0) };
         Ok((cx.bind(&self.clone().into(), &[v])?, smallvec![Some(at)]))
     }
-    /// A line of nothing but zeros stays one.
+    /// A line of zeros stays one.
     fn within(&self, cx: &dyn Cx, x: &[Value], s: &Supports) -> Res<Within> {
         let Some(s) = &s[0] else { return Ok(None) };
         let shape = Dims::new(x[0].shape());
@@ -234,7 +234,7 @@ impl Rules for Fft {
 mod tests {
     use crate::{lower, text};
 
-    /// Complex numbers that lie as a routine reads them are not copied, neither in nor out.
+    /// Complex numbers in the layout of the routine are copied neither in nor out.
     #[test]
     fn pairs_are_taken_where_they_lie() {
         let steps = |program: &str| {

@@ -1,4 +1,4 @@
-//! Linear algebra: decompositions of the matrices that the last two axes of an operand are, and the solution of structured systems.
+//! Linear algebra: decompositions of the matrices along the last two axes of an operand, and the solution of structured systems.
 //!
 //! ```text
 //! svd[full_matrices=False ..] f32[5,3,2] -> f32[5,2] f32[5,3,2] f32[5,2,2]

@@ -24,7 +24,7 @@ use std::sync::Arc;
 primitive! {
     pub struct LinearSolve = "custom_linear_solve" {
         const_lengths: Dims,
-        /// matvec, vecmat, solve, transpose_solve. The second and fourth are there together, or the map has no transpose.
+        /// matvec, vecmat, solve, transpose_solve. The second and fourth both exist, or the map has no transpose.
         jaxprs: Vec<Option<Arc<Program>>>,
     }
 }
@@ -161,7 +161,7 @@ impl Rules for LinearSolve {
     }
 }
 impl BodyRules for LinearSolve {
-    /// The map is one: it is recorded whole.
+    /// The map is indivisible: it is recorded whole.
     fn split(&self, _: &dyn Cx, rec: &dyn Cx, x: &[Value], _: &[bool]) -> Res<Values> {
         rec.record(&self.clone().into(), x)
     }

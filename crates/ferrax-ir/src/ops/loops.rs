@@ -157,7 +157,7 @@ impl Loop {
     pub fn new(trip: Trip, n_consts: usize, n_carry: usize, body: Arc<Program>) -> Loop {
         Loop { trip, reverse: false, n_consts, n_carry, unroll: 1, body }
     }
-    /// Counts that fit the bodies.
+    /// Checks that the counts fit the bodies.
     fn checked(self) -> Res<Loop> {
         let fits = self.n_consts.checked_add(self.n_carry).is_some_and(|n| n <= self.body.n_ins())
             && self.n_carry <= self.body.n_outs();

@@ -157,7 +157,7 @@ impl Rules for Pad {
         let value = cx.broadcast(&x[1], &Dims::new(inner.shape()), &[at])?;
         Ok((values1(cx.select(&mask, &value, &inner)?), smallvec![Some(at)]))
     }
-    /// Around a tangent there is nothing.
+    /// A tangent is padded with zeros.
     fn within(&self, cx: &dyn Cx, x: &[Value], s: &Supports) -> Res<Within> {
         let zero = matches!(&x[1], Value::Lit(l) if l.is_zero());
         let (Some(s), true) = (&s[0], zero) else { return Ok(None) };

@@ -29,7 +29,7 @@ primitive! {
         mapped: Vec<bool>,
         name: Arc<str>,
         devices: Places = hidden,
-        /// Which operands are given up. Derivatives and batches give up nothing.
+        /// The operands that are donated. Derivatives and batches donate none.
         donated: Option<Vec<bool>> = hidden,
     }
 }
@@ -52,7 +52,7 @@ impl ParamValue for Places {
     }
 }
 
-/// What an executor needs to run the body on several devices.
+/// The data with which an executor runs the body on several devices.
 pub struct Spread<'a> {
     pub axis: &'a Name,
     pub n: usize,
@@ -76,7 +76,7 @@ impl Pmap {
             places: &self.devices.0,
         }
     }
-    /// Works on the body where its axis is in scope: rules of the user's in it may name it.
+    /// Works on the body where its axis is in scope: the user's rules in it may name it.
     fn inside<T>(&self, f: impl FnOnce() -> T) -> T {
         with_axis(Some(&self.axis_name), self.axis_size, AxisKind::Devices, f)
     }

@@ -321,7 +321,7 @@ impl Rules for RandomFoldIn {
     }
     fn batch(&self, cx: &dyn Cx, _: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
         if x[0].dtype() == Dtype::Key(KeyImpl::UnsafeRbg) {
-            // One draw serves all lanes of the data: it must be known which there are.
+            // One draw serves all lanes of the data, so the lanes must be known.
             let rank = |i: usize| x[i].rank() - d[i].is_some() as usize;
             let rank = rank(0).max(rank(1));
             let x = [rbg::in_front(cx, &x[0], d[0], rank)?, rbg::in_front(cx, &x[1], d[1], rank)?];

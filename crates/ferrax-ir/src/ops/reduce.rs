@@ -40,7 +40,7 @@ impl Member for Monoid {
 }
 
 impl Monoid {
-    /// How sums of elements of this dtype are put together: of booleans, a sum says whether any is true.
+    /// How terms of sums of this dtype are combined: a sum of booleans is their `or`.
     pub fn of_sum(d: Dtype) -> Monoid {
         if d.is_bool() { Monoid::Or } else { Monoid::Sum }
     }
@@ -98,7 +98,7 @@ impl Reduce {
         let wide = counting(x.dtype());
         let at = cx.convert(&attains, wide)?;
         let count = cx.reduce(Monoid::Sum, &at, self.axes.clone())?;
-        // a selection: where the others' tangents are infinite, they are not there
+        // a selection, so that infinite tangents of the other elements do not matter
         let there = cx.convert(&cx.select(&attains, &lit(t.dtype(), 0.0), t)?, wide)?;
         let sum = cx.reduce(Monoid::Sum, &there, self.axes.clone())?;
         cx.convert(&cx.div(&sum, &count)?, t.dtype())

@@ -61,7 +61,7 @@ impl ReduceWindow {
             WindowKind::Min => Monoid::Min,
         }
     }
-    /// What windows have outside of the array.
+    /// The value of windows outside of the array.
     fn fill(&self, d: Dtype) -> Value {
         match (d.is_complex(), self.kind) {
             (true, WindowKind::Max) => lit(d, f64::NEG_INFINITY),

@@ -42,9 +42,9 @@ impl Rules for Reshard {
         Ok(smallvec![ct[0].as_ref().map(back).transpose()?])
     }
     fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
-        // the lanes lie as they do; where the operand's type does not speak of their axes, as all lanes of this `vmap`
-        let told = |d: usize| Some(x[0].cut().of_dim(d)).filter(|cut| !cut.is_empty()).unwrap_or_else(|| ax.cut());
-        let lanes = |d: usize| self.dst_sharding.insert_cut(d, told(d));
+        // the lanes stay where they are; if the operand's type does not state their axes, like all lanes of this `vmap`
+        let cut = |d: usize| Some(x[0].cut().of_dim(d)).filter(|c| !c.is_empty()).unwrap_or_else(|| ax.cut());
+        let lanes = |d: usize| self.dst_sharding.insert_cut(d, cut(d));
         let dst_sharding = d[0].map_or(self.dst_sharding, lanes);
         Ok((cx.bind(&Reshard { dst_sharding }.into(), x)?, smallvec![d[0]]))
     }

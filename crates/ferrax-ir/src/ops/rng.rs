@@ -50,7 +50,7 @@ primitive! {
     pub struct Philox = "philox4x32" {}
 }
 
-/// A 32-bit expression on its way into the graph.
+/// A 32-bit expression that is added to the graph.
 #[derive(Clone)]
 pub struct Expr(Rc<WordTerm>);
 enum WordTerm {
@@ -200,7 +200,7 @@ impl Rules for Philox {
     }
 }
 
-/// The generators there are names for.
+/// The generators that have names.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Algorithm {
     Default,

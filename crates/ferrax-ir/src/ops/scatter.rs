@@ -144,7 +144,7 @@ impl Scatter {
     }
     /// Which updates stay, where several set one element: bool, of the updates' shape.
     fn winners(&self, cx: &dyn Cx, operand: &Dims, indices: &Value, updates: &Dims) -> Res<Value> {
-        // number the updates from 1, set the numbers, and see who finds its own
+        // number the updates from 1, set the numbers, and compare each with the one that is read back
         let n = Dims::new(&[updates.size()]);
         let ids = cx.bind1(Iota { dtype: Dtype::I32, shape: n.into(), dimension: 0 }, &[])?;
         let ids = cx.reshape(&cx.add(&ids, &lit(Dtype::I32, 1.0))?, updates)?;
@@ -345,7 +345,7 @@ impl Rules for Scatter {
             }
             ScatterKind::Set => {
                 if x[0].is_linear() {
-                    // what is replaced has no cotangent
+                    // elements that are replaced have no cotangent
                     let (whole, support) = cx.bare(ct);
                     let y = cx.bind1(self.clone(), &[whole, i.clone(), cx.zeros(&u)?])?;
                     let shape = Dims::new(ct.shape());

@@ -1,4 +1,4 @@
-//! shard_map: the body on each device of a mesh, on its parts of the operands; results are put together of the parts.
+//! shard_map: the body on each device of a mesh, on its parts of the operands; results are assembled from the parts.
 //!
 //! ```text
 //! operand k is cut by the axes in_specs[k], and each device runs `jaxpr` on its part; out_specs says how results go together
@@ -120,7 +120,7 @@ primitive! {
         out_specs: Vec<NamedSpec>,
         /// The mesh's devices, by the executor's numbers.
         devices: Places = hidden,
-        /// What else the host says of the mesh.
+        /// Further text of the host about the mesh.
         label: Option<Arc<str>> = hidden,
         types: MeshTypes = hidden,
     }
@@ -134,7 +134,7 @@ pub struct MeshTypes {
 }
 hidden_param!(MeshTypes, "meshes", MeshTypes::default());
 impl MeshTypes {
-    /// What the type of a device's part says, for a value whose type says `cut`.
+    /// The cut in the type of a device's part of a value whose type has `cut`.
     pub fn local(&self, cut: TypedCut) -> TypedCut {
         match (cut.get(), &self.within) {
             (Some(p), Some(m)) if p.mesh.grid == m.grid => TypedCut::new(m, &p.spec),
@@ -187,7 +187,8 @@ impl ShardMap {
     fn parts(&self, names: &[Name]) -> usize {
         names.iter().map(|n| self.size(n)).product()
     }
-    /// The axes that cut the lanes of a `vmap` around: those that it names, or that types say of the mapped dimension, which stands first.
+    /// The axes that cut the lanes of an enclosing `vmap`: those that it names, or those that cut the mapped dimension, which is the first,
+    /// according to its type.
     fn of_lanes(&self, ax: Axis, x: &[Value], d: &[Dim]) -> Res<Vec<Name>> {
         let typed = || {
             let found = x.iter().zip(d).filter(|(_, d)| d.is_some()).find_map(|(v, _)| v.cut().get());
@@ -211,7 +212,7 @@ impl ShardMap {
         let is_said = |n: &Name| there.contains(n) || spec.reduced.0.contains(n);
         self.manual_axes.0.iter().filter(|n| !is_said(n) && !cuts_lanes(n)).cloned().collect()
     }
-    /// Works on the body where its axes are in scope: rules of the user's in it may name them.
+    /// Works on the body where its axes are in scope: the user's rules in it may name them.
     fn inside<T>(&self, f: impl FnOnce() -> T) -> T {
         let kind = if self.check_vma { AxisKind::Manual } else { AxisKind::Devices };
         let axis = |name: &Name| NamedAxis { name: name.clone(), size: self.size(name), kind };
@@ -235,7 +236,7 @@ impl ShardMap {
         let vary = if self.check_vma { a.vary | Vary::of(spec.cutting()) } else { a.vary };
         Ok(Aval { cut: self.types.local(a.cut), ..a.with_shape(shape).varying(vary) })
     }
-    /// The type of what is put together of parts.
+    /// The type of an array that is assembled from parts.
     fn global(&self, a: &Aval, spec: &NamedSpec) -> Res<Aval> {
         if spec.rank() != a.rank() {
             return value_err(format!("shard_map has a spec of {} dimensions for {}", spec.rank(), a.long()));
@@ -330,7 +331,7 @@ impl ShardMap {
         let order = gone.into_iter().chain(order.iter().copied()).collect();
         cx.reshape(&cx.transpose(&y, order)?, &shape)
     }
-    /// A program made of the operands of another; what that one holds stays held.
+    /// A program made from the operands of another; values that the other holds stay held.
     fn staged(&self, cx: &dyn Cx, ins: &[Aval], f: Body) -> Res<Arc<Program>> {
         let (p, held) = self.inside(|| cx.recur().stage(ins, f))?;
         Ok(if held.is_empty() { p } else { Arc::new(p.with_consts(0).hold(held)) })
@@ -340,7 +341,7 @@ impl ShardMap {
         let varies = |n: &&Name| if self.check_vma { a.vary.has(n) } else { !cuts_lanes(n) };
         self.manual_axes.0.iter().filter(varies).cloned().collect()
     }
-    /// How such a value lies outside.
+    /// The layout of such a value outside.
     fn left(&self, a: &Aval, apart: &[Name]) -> NamedSpec {
         let spec = if apart.is_empty() { NamedSpec::whole(a.rank()) } else { NamedSpec::stacked(apart, a.rank()) };
         if self.check_vma { spec.of_type(a.cut) } else { spec }
@@ -355,9 +356,9 @@ impl Rules for ShardMap {
         if !same_avals(&ins, self.jaxpr.in_avals()) {
             return Err(mismatch("shard_map", &ins, self.jaxpr.in_avals()));
         }
-        // where operands' types say how they are cut, so do results': as the specs do
-        let told = x.iter().find_map(|a| a.cut.get()).map(|p| p.mesh.clone());
-        let mesh = told.or_else(|| self.types.around.clone()).filter(|m| m.grid == self.mesh);
+        // where the types of operands state how they are cut, so do those of results: as the specs do
+        let of_operands = x.iter().find_map(|a| a.cut.get()).map(|p| p.mesh.clone());
+        let mesh = of_operands.or_else(|| self.types.around.clone()).filter(|m| m.grid == self.mesh);
         let typed = |(part, s): (&Aval, &NamedSpec)| {
             let a = self.global(part, s)?;
             let Some(m) = &mesh else { return Ok(a) };
@@ -436,7 +437,7 @@ impl Rules for ShardMap {
     }
 }
 impl BodyRules for ShardMap {
-    /// What the unknown part needs of the known part leaves each device as it is, stacked along the axes over which it varies.
+    /// The residuals leave each device as they are, stacked along the axes over which they vary.
     fn split(&self, cx: &dyn Cx, rec: &dyn Cx, x: &[Value], unk: &[bool]) -> Res<Values> {
         let n_out = self.jaxpr.n_outs();
         let sp = self.inside(|| cx.recur().split(&self.jaxpr, unk, &vec![false; n_out], &vec![true; x.len()]))?;

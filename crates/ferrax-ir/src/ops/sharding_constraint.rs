@@ -1,4 +1,4 @@
-//! sharding_constraint: the operand, cut among the devices of a mesh as the program asks. The identity on values; numpy has one device.
+//! sharding_constraint: the operand, cut among the devices of a mesh as the program requires. The identity on values; numpy has one device.
 //!
 //! ```text
 //! out = x, dimension k cut by the mesh axes `spec[k]`; those in `unconstrained_dims` as it comes

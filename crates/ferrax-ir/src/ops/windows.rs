@@ -18,7 +18,7 @@ use crate::lower::{Graph, TensorId, TensorIds};
 use crate::value::{Value, Values};
 use ferrax_kernel::{DType, Dims};
 
-/// How far padding and dilated sizes may go: positions are then far from overflow.
+/// The limit of padding and dilated sizes: positions are then far from overflow.
 const FAR: i64 = 1 << 40;
 /// Windows of up to this many elements are combined element by element, in order; so are those of up to `IN_TURN` along one axis.
 const AT_ONCE: usize = 32;
@@ -45,7 +45,7 @@ fn pairs(p: &[(i64, i64)]) -> String {
     format!("({}{})", all.join(", "), if p.len() == 1 { "," } else { "" })
 }
 
-/// The windows that an op's parameters say.
+/// The windows that an op's parameters define.
 macro_rules! windowed {
     ($Op:ident) => {
         impl $Op {
@@ -182,7 +182,7 @@ impl Windows {
         let start: Dims = self.size.unravel(i).iter().zip(self.dilation.iter()).map(|(i, d)| i * d).collect();
         parts(cx, xs, &start, out, &self.strides)
     }
-    /// The elements of each window, one after the other; there are windows.
+    /// The elements of each window, one after the other; there is at least one window.
     pub fn taps(&self, cx: &dyn Cx, xs: &[Value], fills: &[Value]) -> Res<Vec<Values>> {
         let out = self.out(xs[0].shape())?;
         let xs = self.padded(cx, xs, fills, &out)?;

@@ -1,5 +1,5 @@
-//! Reads and writes by index ([`Indexed`]) on the part of an operand that a device has: indices count from the part's first row. What is outside
-//! of it is read as zero, or dropped; a read then takes from each device the rows that it has.
+//! Reads and writes by index ([`Indexed`]) on the part of an operand that a device has: indices count from the part's first row. Elements
+//! outside of it are read as zero, and updates there are dropped; a read then takes from each device the rows that it has.
 //!
 //! ```text
 //! x[7] of x cut in parts of 4 rows      device 1 reads its row 3, the others read zeros; the bits are added
@@ -67,7 +67,7 @@ impl Here<'_> {
         let Some(Read { fill, batch }) = &v.read else { return Ok(Some(y)) };
         let y = self.of_one(&y, at.axes)?;
         let Some(fill) = fill else { return Ok(Some(y)) };
-        // outside of the whole operand, which no device has
+        // an index outside of the whole operand, which no device has
         let outside = self.cx.broadcast(&outside(self.cx, &indices, &limits)?, &out.shape, batch)?;
         self.cx.select(&outside, &y, &self.cx.full(*fill, out)?).map(Some)
     }
@@ -140,8 +140,8 @@ impl Here<'_> {
     pub fn takes_of_one(d: Dtype) -> bool {
         d.is_bool() || d.num().is_some_and(|n| !n.is_small()) && !d.is_complex() && (d.is_int() || d.is_float())
     }
-    /// On all devices along `axes`, what one of them has; the others have zeros in its place. Bits are moved, so that -0 and nans stay what they
-    /// are.
+    /// On all devices along `axes`, the value of the one that has it; the others have zeros in its place. Bits are moved, so that -0 and
+    /// nans stay what they are.
     fn of_one(&self, v: &Value, axes: &[u8]) -> Res<Value> {
         let d = v.dtype();
         if d.is_bool() {

@@ -1,5 +1,5 @@
-//! Rows of an array that are rows of others ([`Run`]s: slices, reversals, concatenations, padding), where devices have the rows in parts: each
-//! device sends to each other one what that needs, in as few permutations as there are pieces between two devices.
+//! Rows of an array that are rows of others ([`Run`]s: slices, reversals, concatenations, padding), where devices have the rows in parts:
+//! each device sends each other device the rows that it needs, in as few permutations as there are pieces between two devices.
 //!
 //! ```text
 //! roll by 3 of x cut in parts of 8 rows      a device takes 3 rows of the one before, and 5 of its own
@@ -21,7 +21,7 @@ use crate::ops::slice::Slice;
 use crate::value::Value;
 use ferrax_kernel::Dims;
 
-/// What rows are taken from: this device's part of an array of so many parts along the dimension; one where it is whole everywhere.
+/// The source of rows: this device's part of an array of so many parts along the dimension; one part where it is whole everywhere.
 pub struct Source {
     pub value: Value,
     pub parts: usize,
@@ -46,7 +46,7 @@ struct Piece {
 /// Pieces that move at once.
 struct Round(Vec<Piece>);
 
-/// What each of `parts` devices takes of others.
+/// The pieces that each of `parts` devices takes from others.
 fn pieces(runs: &[Run], sources: &[(usize, usize)], rows: usize, parts: usize) -> Vec<Piece> {
     let (size, mut all) = (rows / parts, vec![]);
     for run in runs {
@@ -156,7 +156,7 @@ impl Here<'_> {
         let to = Target { dim: w.dim, rows: each * parts, axes };
         self.moved(&[Source { value: x.clone(), parts }], &runs, Some(&Value::Lit(w.fill)), &to)
     }
-    /// What a device takes in a round.
+    /// The block that a device takes in a round.
     fn block(&self, r: &Round, sources: &[Source], to: &Target) -> Res<Value> {
         let (first, parts) = (&r.0[0], self.grid.parts(to.axes));
         let x = &sources[first.source].value;

@@ -1,5 +1,5 @@
-//! Running combinations along a dimension that is cut ([`Running`]): each device combines its part, and then with that what the devices before it
-//! have in all.
+//! Running combinations along a dimension that is cut ([`Running`]): each device combines its part, and then combines that with the total
+//! of the devices before it.
 //!
 //! ```text
 //! cumsum of [1 2 | 3 4 | 5 6]      own [1 3 | 3 7 | 5 11], before [0 | 3 | 10], result [1 3 | 6 10 | 15 21]

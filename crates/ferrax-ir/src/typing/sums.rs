@@ -14,7 +14,7 @@ use crate::aval::Aval;
 use crate::error::{Error, Res};
 use crate::layout::AxisSet;
 
-/// What a primitive says of operands that are terms.
+/// The rule of a primitive for operands that are terms.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sums {
     /// Nothing.
@@ -79,19 +79,19 @@ impl Typing<'_> {
     fn of(&self, i: usize) -> (AxisSet, AxisSet) {
         self.specs.get(i).map_or((AxisSet::NONE, AxisSet::NONE), |s| (s.unreduced, s.reduced))
     }
-    /// The one set that operands say, if any; refused where two say different ones.
+    /// The one set in the types of operands, if any; refused where two have different ones.
     fn common(&self, which: impl Fn(usize) -> AxisSet, words: impl Fn(&str) -> String) -> Res<AxisSet> {
-        let mut told: Vec<AxisSet> = vec![];
+        let mut distinct: Vec<AxisSet> = vec![];
         for set in (0..self.x.len()).map(which).filter(|s| !s.is_empty()) {
-            if !told.contains(&set) {
-                told.push(set);
+            if !distinct.contains(&set) {
+                distinct.push(set);
             }
         }
-        if told.len() > 1 {
-            let sets: Vec<String> = told.iter().map(|s| self.set_text(*s)).collect();
+        if distinct.len() > 1 {
+            let sets: Vec<String> = distinct.iter().map(|s| self.set_text(*s)).collect();
             self.refuse(|| words(&format!("{{{}}}", sets.join(", "))))?;
         }
-        Ok(told.first().copied().unwrap_or_default())
+        Ok(distinct.first().copied().unwrap_or_default())
     }
     fn reduced(&self, kind: Sums) -> Res<AxisSet> {
         let of = |i: usize| self.of(i).1;
@@ -118,17 +118,19 @@ impl Typing<'_> {
         let arrays = self.x.iter().zip(&self.specs).enumerate().filter(|(_, (a, _))| a.rank() > 0 || in_body);
         for (i, (a, s)) in arrays.filter(|_| !all.is_empty()) {
             let cut = self.apart(i);
-            let told =
+            let message =
                 |words: &str| format!("{words}. Got input type: {} and reduced spec: {}", a.long(), self.set_text(all));
             if !(all & cut).is_empty() {
                 self.refuse(|| {
-                    told(
+                    message(
                         "Inputs cannot be sharded/varying on the same axes that another input is reduced on. Reshard the input which is \
                          reduced to be sharded on the mesh axes it is reduced on via `jax.sharding.reshard(inp, jax.P(...))`",
                     )
                 })?;
             } else if !all.without(cut | s.unreduced | s.reduced).is_empty() {
-                self.refuse(|| told("Inputs cannot be replicated on the same axes that another input is reduced on"))?;
+                self.refuse(|| {
+                    message("Inputs cannot be replicated on the same axes that another input is reduced on")
+                })?;
             }
         }
         Ok(())
@@ -187,9 +189,9 @@ impl Typing<'_> {
         let (terms, other, i) = if r.is_empty() { (l, r_reduced, 1) } else { (r, l_reduced, 0) };
         if terms != other {
             let (this, that) = if i == 1 { ("RHS", "LHS") } else { ("LHS", "RHS") };
-            let told = [&self.x[0], &self.x[1]].map(Aval::long);
+            let types = [&self.x[0], &self.x[1]].map(Aval::long);
             self.refuse(|| {
-                let got = format!("Got lhs={} and rhs={}", told[0], told[1]);
+                let got = format!("Got lhs={} and rhs={}", types[0], types[1]);
                 format!("{this} should be reduced along the same axes {that} is unreduced on. {got}")
             })?;
         }

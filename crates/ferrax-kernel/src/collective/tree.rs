@@ -30,18 +30,19 @@ pub trait TermArithmetic {
     /// Of two accumulators each.
     fn pair(&self, a: &[u8], b: &[u8], to: &mut [u8]) -> Res<()>;
 }
-/// The bytes of an element of what positions of `span` have together, of `size` in all: the result and what a single one has are elements.
+/// The bytes of an element of the combination of the positions of `span`, of `size` in all: the result and the operand of a single position
+/// are elements, all others accumulators.
 pub fn width(c: &dyn TermArithmetic, size: usize, span: &Range<usize>) -> usize {
     if span.len() <= 1 || span.len() == size { c.element() } else { c.accumulator() }
 }
-/// What the positions of a node of the tree have together.
+/// The combination of the positions of a node of the tree.
 #[derive(Clone, Debug)]
 pub struct Term<'a> {
     pub span: Range<usize>,
     pub bytes: &'a [u8],
 }
 
-/// The dtype that elements are combined in: integers wrap, so that theirs does.
+/// The dtype that elements are combined in: integers wrap, so their own dtype suffices.
 pub fn accumulator(d: DType) -> DType {
     if d.is_float() && d.size() < 4 { d.lane() } else { d }
 }
@@ -49,7 +50,7 @@ fn halves(span: &Range<usize>) -> [Range<usize>; 2] {
     let middle = span.start + span.len().next_power_of_two() / 2;
     [span.start..middle, middle..span.end]
 }
-/// The root of a tree, of its leaves and a function of two.
+/// The root of a tree, from its leaves and a function of two values.
 pub fn fold<T>(span: Range<usize>, leaf: &mut dyn FnMut(usize) -> T, pair: &mut dyn FnMut(T, T) -> T) -> T {
     if span.len() <= 1 {
         return leaf(span.start);
@@ -125,7 +126,7 @@ impl<'a> Fold<'a> {
             return self.c.widen(t, to);
         }
         if span.len() <= 1 {
-            return Err(Error::Invalid(format!("nothing was handed in for position {}", span.start)));
+            return Err(Error::Invalid(format!("position {} has no term", span.start)));
         }
         let [l, r] = halves(span);
         let (a, scratch) = self.operand(&l, scratch)?;
@@ -156,7 +157,7 @@ impl<'a> Fold<'a> {
 mod tests {
     use super::*;
 
-    /// Writes down what it combines: elements are names of two letters, accumulators of 64.
+    /// Records what it combines: elements are names of two letters, accumulators of 64.
     struct Names;
     impl TermArithmetic for Names {
         fn sizes(&self) -> [usize; 3] {

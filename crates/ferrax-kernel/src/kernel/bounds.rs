@@ -12,7 +12,7 @@
 use super::{Access, Affine, Guard};
 use smallvec::SmallVec;
 
-/// Rounds of narrowing: each lets the guards of one move tell another's.
+/// Rounds of narrowing: in each, the guards of one move use the ranges that those of another have narrowed.
 const ROUNDS: usize = 8;
 /// The number of sums to examine for one load.
 const MAX_SUMS: usize = 4096;

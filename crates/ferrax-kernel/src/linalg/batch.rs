@@ -83,7 +83,7 @@ impl Linalg {
     }
 }
 
-/// Some matrices on their way.
+/// The decompositions of some matrices.
 struct Group<'a, 'b> {
     of: &'a Linalg,
     count: usize,

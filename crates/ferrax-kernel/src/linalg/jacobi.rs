@@ -13,7 +13,8 @@ use super::field::{dot, norm, rows, scaled, squares, swap_rows, unit_scale};
 use super::lanes::{ElementLanes, LaneMask, Masks, RealLanes};
 
 const SWEEPS: usize = 80;
-/// Beside the square of the matrix, the square of a column that is nothing: turning rounding errors would go on until they vanish.
+/// The square of a column that counts as zero, relative to the square of the matrix: rotations of rounding errors would go on until they
+/// vanish.
 const NOTHING: f64 = 1e-120;
 
 /// The rotation of a pair, and whether it is applied.
@@ -27,7 +28,7 @@ pub struct Rotation<E: ElementLanes> {
     turns: Masks<E>,
 }
 impl<E: ElementLanes> Rotation<E> {
-    /// No turn.
+    /// No rotation.
     #[inline(always)]
     pub fn none() -> Self {
         let (zero, one) = (E::Real::splat(0.0), E::Real::splat(1.0));
@@ -83,7 +84,7 @@ fn rounds(n: usize) -> usize {
 }
 
 /// The eigenvalues of the Hermitian matrix `a`, ascending, in `d`, and eigenvector k in row k of `v`. Pairs whose product is not above
-/// `tolerance` beside their values are left. `turns` is working memory, for half as many as `a` has rows, rounded up.
+/// `tolerance` relative to their values stay as they are. `turns` is working memory, for half as many as `a` has rows, rounded up.
 #[inline(always)]
 pub fn eigen<E: ElementLanes>(
     a: &mut [E],
@@ -135,8 +136,8 @@ pub fn eigen<E: ElementLanes>(
     sort(d, true, [(v, n), (&mut [], 0)]);
     v.chunks_mut(n.max(1)).for_each(point_up);
 }
-/// Turns a vector to where the greatest of its real parts, the first of these, is not negative: of the two that an eigenvector may be, rounding
-/// errors choose none.
+/// Turns a vector to where the greatest of its real parts, the first of these, is not negative: so rounding errors do not choose the sign
+/// of an eigenvector.
 #[inline(always)]
 fn point_up<E: ElementLanes>(row: &mut [E]) {
     let zero = E::Real::splat(0.0);

@@ -8,7 +8,7 @@ use super::lanes::ElementLanes;
 
 const SWEEPS: usize = 100;
 const PATIENCE: usize = 24;
-/// Beside the whole matrix this is nothing, and its square does not vanish.
+/// This is negligible relative to the whole matrix, and its square does not vanish.
 const TINY: f64 = 1e-40;
 
 /// Columns i and j of the first `count` rows: `(x, y)` becomes `(p x + q y, r x + s y)`.
@@ -25,7 +25,8 @@ fn turn_rows<T: RealOrComplex>(a: &mut [T], n: usize, from: usize, i: usize, j: 
         (a[i * n + k], a[j * n + k]) = (p * x + q * y, r * x + s * y);
     }
 }
-/// The first row of the block that ends at `hi`: where a subdiagonal element is nothing beside its neighbours, or not above `least`.
+/// The first row of the block that ends at `hi`: where a subdiagonal element is negligible relative to its neighbours, or not above
+/// `least`.
 fn block_start<T: RealOrComplex>(h: &mut [T], n: usize, hi: usize, least: f64) -> usize {
     for l in (1..=hi).rev() {
         let beside = h[(l - 1) * n + l - 1].size() + h[l * n + l].size();

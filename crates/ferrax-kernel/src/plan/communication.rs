@@ -1,4 +1,4 @@
-//! What the devices of a mesh get of each other's bytes in one run of a plan, counted before it runs.
+//! The bytes that the devices of a mesh read from each other in one run of a plan, counted before it runs.
 //!
 //! Loops of unknown length count as one iteration, switches as the branch that moves most, as operations are counted (see `operations`).
 //!

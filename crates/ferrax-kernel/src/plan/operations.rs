@@ -118,7 +118,7 @@ fn routine_operations(r: &Routine) -> u64 {
 /// The products of elements in bounds, each with its addition. Guards involve few axes each: those
 /// without a common axis are counted separately.
 fn conv_operations(c: &Conv) -> u64 {
-    /// More places than this are not gone through: then all count as inside.
+    /// More places than this are not examined: then all count as inside.
     const MAX_POINTS: usize = 1 << 16;
     let domain = c.batch.concat(&c.rows).concat(&c.terms);
     let mut groups: Vec<(Vec<usize>, Vec<&Guard>)> = vec![];

@@ -191,7 +191,7 @@ impl<'a> Check<'a> {
                     break;
                 };
                 if path.len() > plan.slots.len() || to as usize >= plan.slots.len() {
-                    return bad(format!("slot {s} shares memory with itself, or with a slot that is none"));
+                    return bad(format!("slot {s} shares memory with itself, or with a slot that does not exist"));
                 }
                 path.push(at);
                 at = to as usize;
@@ -202,7 +202,7 @@ impl<'a> Check<'a> {
             if root != s {
                 let alike = self.bytes[root] == self.bytes[s] && slot.tape == 0 && plan.slots[root].tape == 0;
                 if !alike || plan.places[root] == Place::Window {
-                    return bad(format!("slot {s} shares the memory of slot {root}, which is none of its size"));
+                    return bad(format!("slot {s} shares the memory of slot {root}, which has another size"));
                 }
                 continue;
             }
@@ -239,7 +239,7 @@ impl<'a> Check<'a> {
             let Some(i) = i else { continue };
             let out = self.cells[plan.outputs[o] as usize];
             let Some(input) = plan.inputs.get(*i as usize).map(|s| *s as usize) else {
-                return bad(format!("output {o} takes over input {i}, which is none"));
+                return bad(format!("output {o} takes over input {i}, which does not exist"));
             };
             let fits = plan.places[out] == Place::Output(o as u32)
                 && plan.places[input] == Place::Input(*i)
@@ -303,7 +303,7 @@ impl<'a> Check<'a> {
         match (&self.plan.places[cell], self.window[k]) {
             (Place::Input(_), _) => return bad(format!("slot {s} is written, which lies in an input")),
             (_, Some(WindowUse::Of(_))) | (Place::Window, None) => {
-                return bad(format!("slot {s} is written, which is no window that a running loop fills"));
+                return bad(format!("slot {s} is written, which is not a window that a running loop fills"));
             }
             _ if self.stacked[cell] => return bad(format!("slot {s} is written where a running loop stacks results")),
             _ => (),
@@ -510,7 +510,7 @@ impl<'a> Check<'a> {
     }
     fn tape(&self, s: SlotId) -> Res<()> {
         self.exists(s)?;
-        if self.plan.slots[s as usize].tape > 0 { Ok(()) } else { bad(format!("slot {s} is no tape")) }
+        if self.plan.slots[s as usize].tape > 0 { Ok(()) } else { bad(format!("slot {s} is not a tape")) }
     }
     /// Reads, then writes; operand i and result o may share memory where `in_place` allows it.
     fn apply(&mut self, ins: &[SlotId], outs: &[SlotId], in_place: impl Fn(usize, usize) -> bool) -> Res<()> {

@@ -65,7 +65,7 @@ impl Backend for ReferenceBackend {
 /// The bytes of a buffer that the host can read.
 fn bytes(b: &Buffer) -> Res<Vec<u8>> {
     let m = b.memory()?;
-    m.host().map(|b| b.to_vec()).ok_or_else(|| Error::Invalid("the buffer is another device's".into()))
+    m.host().map(|b| b.to_vec()).ok_or_else(|| Error::Invalid("the buffer belongs to another device".into()))
 }
 
 struct ReferenceExecutable(VerifiedPlan);

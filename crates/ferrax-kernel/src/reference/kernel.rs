@@ -60,7 +60,7 @@ fn values(k: &Kernel, ins: &[Vec<Scalar>], index: &[usize], rows: &[Vec<Scalar>]
 /// The value, of dtype `d`, of a node that is a scalar function of its operands' values.
 ///
 /// # Errors
-/// `Invalid` where the function is not defined for their dtypes, or the node is none.
+/// `Invalid` where the function is not defined for their dtypes, or the node is not a function.
 pub fn function(d: DType, n: &Node, x: &dyn Fn(NodeId) -> Scalar) -> Res<Scalar> {
     match n {
         Node::Un(f, a) => scalar::un(*f, x(*a)),
@@ -69,7 +69,7 @@ pub fn function(d: DType, n: &Node, x: &dyn Fn(NodeId) -> Scalar) -> Res<Scalar>
         Node::Convert(a) => Ok(scalar::convert(x(*a), d)),
         Node::Bitcast(a) => Ok(scalar::bitcast(x(*a), d)),
         Node::Round { of, exponent, mantissa } => Ok(scalar::round(x(*of), *exponent, *mantissa)),
-        other => Err(Error::Invalid(format!("{other:?} is no scalar function"))),
+        other => Err(Error::Invalid(format!("{other:?} is not a scalar function"))),
     }
 }
 

@@ -119,7 +119,7 @@ impl Run<'_> {
                 let n = match self.get(*tape)? {
                     SlotValue::Tape(t) => t.len(),
                     SlotValue::Zeros => 0,
-                    SlotValue::Bytes(_) => return Err(Error::Invalid(format!("slot {tape} is no tape"))),
+                    SlotValue::Bytes(_) => return Err(Error::Invalid(format!("slot {tape} is not a tape"))),
                 };
                 self.set_number(*out, n)
             }
@@ -224,7 +224,7 @@ fn stacked(elements: Vec<SlotValue>) -> SlotValue {
     SlotValue::Bytes(elements.into_iter().flat_map(|e| if let SlotValue::Bytes(b) = e { b } else { vec![] }).collect())
 }
 
-/// What combines the elements of devices.
+/// The function that combines the elements of devices.
 struct Numbers {
     by: ReduceKind,
     dtype: DType,

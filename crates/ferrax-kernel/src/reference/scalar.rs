@@ -1,7 +1,7 @@
 //! The scalar functions, one element at a time: the tables of [`crate::expr`], literally.
 //!
 //! INVARIANT: integers are computed exactly in 128 bits and then wrapped to their dtype; 16-bit floats are computed in f32 and then
-//! rounded. What has no exact definition is [`crate::math`], which has tests of its own.
+//! rounded. Functions without an exact definition are those of [`crate::math`], which has tests of its own.
 use super::undefined;
 use crate::error::Res;
 use crate::{Bin, DType, Scalar, Un, math};

@@ -50,7 +50,7 @@ fn byte(s: Scalar) -> Scalar {
     Scalar { dtype: s.dtype.storage(), bits: s.bits }
 }
 
-/// A routine that moves small elements, as one that moves bytes; none where it has no such.
+/// A routine that moves small elements, as one that moves bytes; `None` if it has no small elements.
 fn moved(r: &Routine) -> Option<Routine> {
     let mut r = r.clone();
     match &mut r {
@@ -71,7 +71,7 @@ fn moved(r: &Routine) -> Option<Routine> {
 }
 
 impl Routine {
-    /// The same in the lanes of its small dtypes, but for those that it merely moves; none where there are no such.
+    /// The same in the lanes of its small dtypes, but for those that it merely moves; `None` if it has none.
     pub fn widened(&self) -> Option<Routine> {
         let lane = |d: &mut DType| {
             let small = d.is_small();

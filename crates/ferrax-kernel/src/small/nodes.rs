@@ -127,7 +127,7 @@ impl Nodes {
             let code = self.with(Bin::ShrLogical, up, 23);
             let nan = self.word(255);
             let code = self.bin(Bin::Min, code, nan);
-            // zero, and all that has a sign
+            // zero, and every value with a sign
             let before = self.with(Bin::Sub, x, 1);
             let positive = self.with(Bin::Lt, before, 0x7fff_ffff);
             let code = self.select(positive, code, nan);

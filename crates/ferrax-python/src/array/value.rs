@@ -31,7 +31,7 @@ pub fn held<'a>(x: &'a Bound<PyAny>) -> Option<&'a Value> {
     }
 }
 
-/// `x` as an operand; `None` if it is no array and no scalar.
+/// `x` as an operand; `None` if it is neither an array nor a scalar.
 #[inline]
 pub fn operand(x: &Bound<PyAny>, flags: Flags) -> PyResult<Option<Value>> {
     match held(x) {
@@ -215,7 +215,7 @@ fn is_int(x: &Bound<PyAny>) -> bool {
     x.is_instance_of::<PyInt>() && !x.is_instance_of::<PyBool>()
 }
 /// A Python integer at the requested dtype, which may represent it where the default integer dtype
-/// does not; `None` if `x` is no such integer.
+/// does not; `None` if `x` is not such an integer.
 pub fn int_at(x: &Bound<PyAny>, d: Dtype) -> PyResult<Option<Value>> {
     if !is_int(x) || x.is_instance(dtype::generic(x.py())?)? {
         return Ok(None);
@@ -323,7 +323,7 @@ pub fn from_ndarray_on(
     Ok(Value::Array(made.py(py)?))
 }
 
-/// `x` as an operand, or JAX's complaint that it is none.
+/// `x` as an operand, or JAX's error for a value that is not one.
 pub fn required(x: &Bound<PyAny>, flags: Flags, of: &str, at: usize) -> PyResult<Value> {
     match operand(x, flags)? {
         Some(v) => Ok(v),
@@ -421,7 +421,7 @@ pub fn avals(xs: &Bound<PyAny>) -> PyResult<Vec<Aval>> {
                 Some(a) => Ok(a),
                 None => match (x.getattr("shape"), x.getattr("dtype")) {
                     (Ok(s), Ok(d)) => Ok(Aval::of(dtype::any(&d)?, crate::aval::shape_of(&s)?)),
-                    _ => Err(PyTypeError::new_err(format!("{} is no type of an array", x.repr()?))),
+                    _ => Err(PyTypeError::new_err(format!("{} is not the type of an array", x.repr()?))),
                 },
             }
         })

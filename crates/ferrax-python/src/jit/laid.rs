@@ -104,7 +104,7 @@ impl Variant {
     /// The mesh that the call is for, `None` where it is for one device.
     pub(super) fn mesh_for(&self, py: Python, all: &[&Value], laid: &Laid) -> PyResult<Option<Arc<Layout>>> {
         let found = spmd::place_of(all).py(py)?;
-        let Some(asked) = laid.mesh() else {
+        let Some(requested) = laid.mesh() else {
             return Ok(match found {
                 Some(Where::Mesh(l)) => Some(l),
                 _ => None,
@@ -112,18 +112,18 @@ impl Variant {
         };
         let every = laid.ins.iter().map(|l| (l, "input")).chain(laid.outs.iter().map(|l| (l, "output")));
         for (l, what) in every.filter_map(|(l, what)| Some((l.as_ref()?, what))) {
-            if l.devices() != asked.devices() {
+            if l.devices() != requested.devices() {
                 return Err(PyValueError::new_err(format!(
                     "Received incompatible devices for jitted computation. Got explicit {what} sharding with {} and sharding_constraint or explicit sharding with {}",
                     ids(l),
-                    ids(asked)
+                    ids(requested)
                 )));
             }
         }
         let there = match &found {
             None => None,
-            Some(Where::One(d)) if asked.devices() == [*d] => None,
-            Some(Where::Mesh(l)) if l.devices() == asked.devices() => None,
+            Some(Where::One(d)) if requested.devices() == [*d] => None,
+            Some(Where::Mesh(l)) if l.devices() == requested.devices() => None,
             Some(Where::One(d)) => {
                 Some(format!("device ids [{}] on platform {}", d.index, d.platform().to_uppercase()))
             }
@@ -132,14 +132,14 @@ impl Variant {
         // only constraints name devices: their mesh may be another view of the current one, or of
         // that of the arguments
         let alone = laid.ins.iter().chain(&laid.outs).flatten().next().is_none();
-        let view = |l: &Arc<Layout>| alone && l.devices() == asked.devices() && l.mesh.grid == asked.mesh.grid;
+        let view = |l: &Arc<Layout>| alone && l.devices() == requested.devices() && l.mesh.grid == requested.mesh.grid;
         let of_arguments = if let Some(Where::Mesh(l)) = &found { Some(l.clone()) } else { None };
-        let place = spmd::in_use().filter(view).or(of_arguments.filter(view)).unwrap_or_else(|| asked.clone());
+        let place = spmd::in_use().filter(view).or(of_arguments.filter(view)).unwrap_or_else(|| requested.clone());
         match there {
             None => Ok(Some(place)),
             Some(there) => Err(PyValueError::new_err(format!(
                 "Received incompatible devices for jitted computation. Got an argument with {there} and explicit sharding with {}",
-                ids(asked)
+                ids(requested)
             ))),
         }
     }

@@ -40,8 +40,8 @@ impl Variant {
         on: Option<&'static Device>,
         concrete: bool,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
-        if let Some(asked) = self.laid.as_ref().and_then(|l| l.out(i)) {
-            return placement::sharding(py, asked).map(Some);
+        if let Some(requested) = self.laid.as_ref().and_then(|l| l.out(i)) {
+            return placement::sharding(py, requested).map(Some);
         }
         if let Some(device) = on {
             return sharding(py, device).map(Some);

@@ -45,16 +45,16 @@ pub fn vmap<'py>(
     let shown = name.clone();
     let spmd: Vec<ferrax_ir::effects::Name> = spmd.into_iter().map(Into::into).collect();
     let kind = if manual { AxisKind::Manual } else { AxisKind::Lanes };
-    let asked: RefCell<Option<Vec<Option<isize>>>> = RefCell::new(None);
+    let requested: RefCell<Option<Vec<Option<isize>>>> = RefCell::new(None);
     let place = |i: usize, a: &ferrax_ir::Aval, lanes: Dim| -> Res<Dim> {
-        if asked.borrow().is_none() {
+        if requested.borrow().is_none() {
             let dims = out_dims
                 .call0()
                 .and_then(|d| d.try_iter()?.map(|d| d?.extract()).collect::<PyResult<Vec<_>>>())
                 .map_err(from_py)?;
-            *asked.borrow_mut() = Some(dims);
+            *requested.borrow_mut() = Some(dims);
         }
-        let d = asked.borrow().as_ref().and_then(|d| d.get(i).copied()).flatten();
+        let d = requested.borrow().as_ref().and_then(|d| d.get(i).copied()).flatten();
         match d {
             None => {
                 let Some(at) = lanes else { return Ok(None) };
@@ -76,7 +76,7 @@ pub fn vmap<'py>(
     let out = guarded(|| {
         transform::map_axis(&|x| call(fun, x, "vmap"), &x, &dims, (axis_size, name, kind), &spmd, &place).py(py)
     })?;
-    if asked.borrow().is_none() {
+    if requested.borrow().is_none() {
         out_dims.call0()?;
     }
     PyList::new(py, wrap_all(py, out)?)

@@ -112,7 +112,7 @@ impl PyLinear {
     /// The same map at another point: with other residuals.
     fn replace(&self, residuals: &Bound<PyAny>) -> PyResult<PyLinear> {
         let flags = config::flags();
-        // a pytree is also unflattened with leaves that are no arrays (axis numbers, placeholders); they are kept out of the map
+        // a pytree is also unflattened with leaves that are not arrays (axis numbers, placeholders); they are kept out of the map
         let new: PyResult<Vec<Value>> = residuals
             .try_iter()?
             .map(|x| operand(&x?, flags)?.ok_or_else(|| PyTypeError::new_err("a residual must be an array")))

@@ -52,13 +52,13 @@ pub fn shard_map<'py>(
         within: within.map(|(w, sums)| Arc::new(placement::mesh_type(w, Some(sums)))),
     };
     let without_ones = crate::config::flags().without_ones();
-    let told = |i: &&u8| grid.axis_size(**i) > 1 || !without_ones;
+    let varies = |i: &&u8| grid.axis_size(**i) > 1 || !without_ones;
     let local = |(v, (cuts, ..)): (&Value, &SpecNumbers)| -> Aval {
         let a = v.aval();
         let mut spec = Spec::new(cuts.iter().map(|c| CutAxes::from_slice(c)));
         spec.dims.resize(a.rank(), CutAxes::new());
         let over = if check_vma {
-            Vary::of(cuts.iter().flatten().filter(told).map(|i| grid.name(*i).clone()))
+            Vary::of(cuts.iter().flatten().filter(varies).map(|i| grid.name(*i).clone()))
         } else {
             Vary::NONE
         };

@@ -1,10 +1,11 @@
-//! What a program of whole arrays says of how its values lie, as comments in Shardy's notation.
+//! How the values of a program of whole arrays are partitioned, as comments in Shardy's notation.
 //!
 //! ```text
 //! sdy.sharding_constraint f32[8,2] <@mesh, [{"x"}, {?}]>       cut along x; the second dimension as it comes
 //! ```
 //!
-//! INVARIANT: a line for each value that a constraint or its type speaks of, in the order of the equations, those of bodies included.
+//! INVARIANT: one line for each value whose partitioning a constraint or its type states, in the order of the equations, those of bodies
+//! included.
 use ferrax_ir::layout::Grid;
 use ferrax_ir::program::Eqn;
 use ferrax_ir::{Aval, Program};

@@ -1,7 +1,7 @@
 //! The equations on parts: which axes cut each factor of an equation, its operands brought to that, the same primitive on the parts, and
 //! what its folded factors leave to be folded among the devices.
 //!
-//! INVARIANT: a value is brought to another spec when it is read so, and once: each variable keeps the versions there are.
+//! INVARIANT: a value is brought to another spec when it is read with that spec, and once: each variable keeps its versions.
 mod rows;
 
 use super::flow::{Bodies, Flow, Manual, Way, is_narrow, join, project, typed, unstacked};
@@ -50,7 +50,7 @@ struct Emitter<'a> {
     here: Here<'a>,
     /// The versions of each variable, the one it was made as first; none where its equation waits until it is read.
     env: Vec<Versions>,
-    /// Which variables stay terms of a sum that is not taken.
+    /// The variables that stay terms of a sum that is not taken.
     late: Vec<bool>,
     readers: Vec<rows::Readers>,
     /// How each variable is to be made.
@@ -118,13 +118,13 @@ impl Emitter<'_> {
         let avals: Avals = e.args.iter().map(|a| p.atom_aval(a)).collect();
         let outs = &p.avals()[first..first + e.n_out as usize];
         let made: Vec<Spec> = e.args.iter().map(|a| self.made(a)).collect::<Res<_>>()?;
-        // what is made of terms has terms, where it is typed so or its readers want them
+        // the result of an operation on terms has terms, where its type says so or its readers want them
         let all = |specs: &[Spec]| specs.iter().fold(AxisSet::NONE, |all, s| all | s.unreduced);
         let kind = e.op.rules().sums();
         let linear = (0..avals.len()).any(|i| !kind.term(i, AxisSet::NONE, all(wanted)).is_empty());
         let typed = outs.iter().fold(AxisSet::NONE, |all, a| all | typed(a, self.grid).unreduced);
-        let asked = if linear { all(wanted) | typed } else { typed };
-        let terms = (asked | self.left(e, &made)) & all(&made);
+        let requested = if linear { all(wanted) | typed } else { typed };
+        let terms = (requested | self.left(e, &made)) & all(&made);
         let chosen = choose(f, (&avals, &made), (outs, wanted), terms, self.grid);
         let cut = |dims: &[DimFactors]| Spec::new(dims.iter().map(|ids| join(ids, &chosen, f, self.grid)));
         let of_terms = |i: usize| cut(&f.ins[i]).summed(kind.term(i, made[i].unreduced, terms), AxisSet::NONE);
@@ -167,7 +167,7 @@ impl Emitter<'_> {
             let folded = f.factors.iter().zip(&chosen).filter_map(|(f, axes)| f.fold.map(|m| (m, axes.clone())));
             let (mut y, mut spec) = (y, spec);
             let left = if self.late[first + k] { all_axes(self.grid) } else { wanted.unreduced };
-            let taken = spec.unreduced.without(asked | left);
+            let taken = spec.unreduced.without(requested | left);
             spec.unreduced = spec.unreduced.without(taken);
             for (monoid, axes) in [(Monoid::Sum, taken.axes())].into_iter().chain(folded) {
                 if !axes.is_empty() {
@@ -223,13 +223,13 @@ impl Emitter<'_> {
         }
         Ok((self.here.fold(&y, monoid, axes)?, spec))
     }
-    /// What talks to the host: the first device does it, and the others get its results.
+    /// Equations that call the host: the first device calls, and the others get its results.
     fn once(&mut self, e: &Eqn) -> Res<Versions> {
         let x = self.wholes(&e.args)?;
         let y = self.here.once(&e.op, &x)?;
         Ok(y.into_iter().map(|v| (Spec::whole(v.rank()), v)).collect())
     }
-    /// A body for parts: operands are brought to how it takes them, and it stands here.
+    /// A body for parts: operands are partitioned as it requires, and its equations are emitted here.
     fn manual(&mut self, e: &Eqn, m: &Manual) -> Res<Versions> {
         let (ins, around): (Vec<Spec>, Vec<Spec>) = m.ins().into_iter().unzip();
         let x: Values = e.args.iter().zip(&around).map(|(a, s)| self.read(a, s)).collect::<Res<_>>()?;
@@ -280,7 +280,8 @@ fn all_axes(grid: &Grid) -> AxisSet {
     AxisSet::of(0..grid.axes.len() as u8)
 }
 
-/// Which axes cut each factor: those that cut most bytes already, so that least moves; of equals, a factor that results have. An axis cuts one.
+/// The axes that cut each factor: those that cut most bytes already, so that least is moved; among equals, a factor that results have. An
+/// axis cuts one factor.
 fn choose(
     f: &Factors,
     (ins, made): (&[Aval], &[Spec]),

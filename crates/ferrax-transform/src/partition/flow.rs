@@ -1,5 +1,5 @@
 //! How each variable of a program is cut: from inputs, wanted outputs and constraints through the factors of the equations, forwards and
-//! backwards, until nothing changes. It begins with what types say.
+//! backwards, until nothing changes. It begins with the specs in types.
 //!
 //! INVARIANT: a spec only grows (an axis is added to the finer end of a dimension), so the walk ends. Each spec is one that its array can
 //! have: axes cut one dimension each, and into equal parts.
@@ -19,7 +19,7 @@ use std::sync::Arc;
 pub struct Flow {
     pub program: Arc<Program>,
     pub specs: Vec<Spec>,
-    /// Which dimensions of variables are cut no other way than they are.
+    /// The dimensions of variables whose partitioning is fixed.
     fixed: Vec<Fixed>,
     pub eqns: Vec<Way>,
     /// The first result of each equation.
@@ -27,7 +27,7 @@ pub struct Flow {
 }
 /// The most variables that one equation's rows are followed to.
 const MAX_ORIGINS: usize = 16;
-/// Of each dimension, whether it is fixed.
+/// Whether each dimension is fixed.
 type Fixed = SmallVec<[bool; 4]>;
 /// How specs go through an equation.
 pub enum Way {
@@ -39,14 +39,14 @@ pub enum Way {
 pub struct Manual {
     pub body: Flow,
     pub grid: Grid,
-    /// The numbers that the axes of its grid have in the one around.
+    /// The numbers of its grid's axes in the enclosing grid.
     axes: CutAxes,
     /// How it cuts operands and results itself.
     ins: Vec<Spec>,
     pub outs: Vec<Spec>,
 }
 impl Manual {
-    /// What is cut as the body says, and further as it is inside.
+    /// The spec of a value that is cut as the body states, and further as it is inside.
     pub fn around(&self, own: &Spec, inside: &Spec) -> Spec {
         let further = |cut: &CutAxes| cut.iter().map(|a| self.axes[*a as usize]).collect::<CutAxes>();
         Spec::new(own.dims.iter().zip(&inside.dims).map(|(o, i)| o.iter().copied().chain(further(i)).collect()))
@@ -125,7 +125,7 @@ impl Flow {
     /// A body for parts: its results are cut as it says.
     fn manual(&mut self, first: usize, m: &ManualBody, grid: &Grid) -> Res<Way> {
         m.check(grid)?;
-        // what is reduced is the same everywhere
+        // a reduced value is the same everywhere
         let spec = |s: &NamedSpec| Ok(Spec { reduced: AxisSet::NONE, ..ManualBody::spec(s, grid)? });
         let specs = |all: &[NamedSpec]| all.iter().map(spec).collect::<Res<Vec<Spec>>>();
         let (ins, outs) = (specs(m.ins)?, specs(m.outs)?);
@@ -175,7 +175,7 @@ impl Flow {
         self.fixed[v] = wanted.iter().map(Option::is_some).collect();
         Ok(())
     }
-    /// A sum whose readers all accept its terms need not be taken before.
+    /// A sum need not be taken if all its readers accept its terms.
     fn leave_terms(&mut self) {
         let program = self.program.clone();
         let mut first = program.avals().len();
@@ -185,13 +185,13 @@ impl Flow {
             let Way::Factors(f) = way else { continue };
             for (i, a) in e.args.iter().enumerate().filter(|_| !wanted.is_empty()) {
                 let Atom::Var(v) = *a else { continue };
-                let asked =
+                let requested =
                     if f.wanted.is_some() { wanted } else { e.op.rules().sums().term(i, AxisSet::NONE, wanted) };
                 let uses = |a: &&Atom| matches!(a, Atom::Var(w) if *w == v);
                 let read = program.eqns().iter().flat_map(|e| &e.args).chain(program.outs()).filter(uses).count();
                 if v as usize >= program.first_var() && read == 1 {
                     let spec = &mut self.specs[v as usize];
-                    spec.unreduced = spec.unreduced | asked.without(spec.cutting());
+                    spec.unreduced = spec.unreduced | requested.without(spec.cutting());
                 }
             }
         }
@@ -284,7 +284,7 @@ impl Flow {
         }
         let places = args.iter().zip(&f.ins).chain(outs.iter().zip(&f.outs));
         let mut places: Vec<Place> = places.map(|(at, dims)| Place { at: *at, dims }).collect();
-        // what an operand has rows of is best cut as the result
+        // a source of rows is best cut as the result is
         let mut origins = vec![];
         if let Some((dim, _)) = f.moved_dim() {
             self.moved_from(args, dim, &mut origins);
@@ -296,7 +296,7 @@ impl Flow {
             }
         });
         places.extend(origins.iter().map(|at| Place { at: *at, dims: &along }));
-        // what all that cut a factor agree on, and who cut it first
+        // the axes on which all that cut a factor agree, and the operand that cut it first
         let mut axes: Vec<Option<CutAxes>> = vec![None; f.factors.len()];
         let mut order: Vec<u8> = vec![];
         for p in &places {
@@ -347,7 +347,7 @@ impl Flow {
         }
         changed
     }
-    /// Operands of a body for parts are best cut as it takes them; what else cuts them goes on inside, and on to the results.
+    /// Operands of a body for parts are best cut as it requires; other axes that cut them cut the values inside, and the results, too.
     fn through_manual(&mut self, m: &mut Manual, args: &[Atom], first: usize, grid: &Grid) -> bool {
         let mut changed = false;
         for (i, a) in args.iter().enumerate() {
@@ -425,7 +425,7 @@ impl Flow {
 pub fn is_narrow(d: Dtype) -> bool {
     d.is_float() && d.size() < 4
 }
-/// What a type says, by the names of a grid's axes.
+/// The spec that a type states, by the names of a grid's axes.
 pub fn typed(a: &Aval, grid: &Grid) -> Spec {
     let Some(p) = a.cut.get() else { return Spec::whole(a.rank()) };
     let axis = |k: &u8| grid.find(p.mesh.grid.name(*k)).filter(|i| grid.axis_size(*i) == p.mesh.grid.axis_size(*k));

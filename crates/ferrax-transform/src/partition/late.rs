@@ -1,12 +1,13 @@
-//! Which sums over devices are taken late: the terms of several are added on each device first, so that one all-reduce does for all of them.
+//! The sums over devices that are taken late: the terms of several are added on each device first, so that one all-reduce suffices for all
+//! of them.
 //!
 //! ```text
 //! c = dot a b; d = dot e f; g = add_any c d        a, b, e, f cut along the folded dimension
 //! c = dot a b; d = dot e f; h = add_any c d; g = all_reduce h
 //! ```
 //!
-//! INVARIANT: a variable whose sum is left has one reader, which adds it to others of its kind, or moves its elements on the way to such a reader. So no
-//! sum is taken twice, and none of more bytes than before.
+//! INVARIANT: a variable whose sum is deferred has one reader, which adds it to others of its kind, or moves its elements on the way to
+//! such a reader. So no sum is taken twice, and none of more bytes than before.
 use super::flow::{Flow, Way, is_narrow};
 use ferrax_ir::Aval;
 use ferrax_ir::factors::Factors;
@@ -15,7 +16,7 @@ use ferrax_ir::ops::reduce::Monoid;
 use ferrax_ir::program::{Atom, Eqn};
 use ferrax_ir::typing::Sums;
 
-/// Of each variable, whether it is left as terms of a sum if it is made as such.
+/// Whether each variable stays terms of a sum if it is made as such.
 pub fn late(flow: &Flow) -> Vec<bool> {
     let p = &flow.program;
     let n = p.avals().len();

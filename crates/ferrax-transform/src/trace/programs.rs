@@ -1,5 +1,5 @@
-//! Programs to programs, each by running the program under the trace that does the same to values, with Stage beneath.
-//! So there is one implementation of each transform. Results are stored in the program they come from, and freed with it.
+//! Transforms of programs: each runs the program under the trace that transforms values, with Stage beneath, so that each transform has one
+//! implementation. Results are stored in the program they come from, and freed with it.
 use super::Trace;
 use crate::backward::backward;
 use ferrax_ir::cut::Lenient;

@@ -61,7 +61,7 @@ impl Switches {
             self.open.push(span);
         }
     }
-    /// Whether something reads this set after time t, in a run that comes by t: other branches of an open switch are none.
+    /// Whether something reads this set after time t, in a run that comes by t: other branches of an open switch do not count.
     pub(super) fn is_read_later(&self, line: &Timeline, life: &Lives, sets: &Sets, root: SlotId, t: u32) -> bool {
         let last = life.read[root as usize];
         if last <= t {

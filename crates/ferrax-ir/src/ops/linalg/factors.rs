@@ -40,7 +40,7 @@ primitive! {
 }
 primitive! {
     pub struct TridiagonalSolve = "tridiagonal_solve" {
-        /// Kept as it is given: exchanges of rows find a solution wherever there is one.
+        /// Has no effect, and is kept to be shown: exchanges of rows find a solution wherever there is one.
         perturb_singular: bool,
     }
 }

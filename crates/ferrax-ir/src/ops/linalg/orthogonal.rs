@@ -83,7 +83,7 @@ impl Qr {
             dr = beside(&dr, &rest);
         }
         if inner > k {
-            // q stays unitary; how the other columns turn among themselves is left open, and they do not
+            // q stays unitary; a rotation of the other columns among themselves is not determined, and is taken as zero
             let q2 = block(q, (0, m), (k, inner));
             let rest = -mm(&q1, &adjoint(&mm(&adjoint(&q2), &dq)));
             dq = beside(&dq, &rest);

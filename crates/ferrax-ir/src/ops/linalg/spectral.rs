@@ -8,8 +8,8 @@
 //! ```
 //! Derivatives: Giles, An extended collection of matrix derivative results (2008); of svd as Townsend, Differentiating the singular value
 //! decomposition (2016), with the skew and the symmetric part of `u' da v` apart: the skew one divides by sums of singular values, which
-//! equal ones do not make infinite. Where values coincide, vectors have no derivative within their space, and none is given; what depends
-//! on the space alone is differentiated rightly.
+//! equal ones do not make infinite. Where values coincide, vectors have no derivative within their space, and it is taken as zero;
+//! functions of the space alone are differentiated correctly.
 use super::factors::no_derivative;
 use super::*;
 use crate::cx::Arg;
@@ -22,7 +22,7 @@ use smallvec::smallvec;
 primitive! {
     pub struct Eigh = "eigh" {
         lower: bool,
-        /// Kept as it is given: they come out sorted.
+        /// Has no effect, and is kept to be shown: values are always sorted.
         sort_eigenvalues: bool,
         /// From the first to before the second.
         subset_by_index: Option<(usize, usize)>,
@@ -32,7 +32,7 @@ primitive! {
     pub struct Eig = "eig" {
         compute_left_eigenvectors: bool,
         compute_right_eigenvectors: bool,
-        /// Kept as it is given: they have derivatives.
+        /// Has no effect, and is kept to be shown: eigenvectors have derivatives.
         enable_eigvec_derivs: bool,
     } always_none { implementation = always }
 }
@@ -55,7 +55,7 @@ fn subset(name: &str, s: Option<(usize, usize)>, n: usize) -> Res<usize> {
         None => Ok(n),
         Some((from, to)) if from <= to && to <= n => Ok(to - from),
         Some((from, to)) => {
-            value_err(format!("{name}: subset_by_index=({from}, {to}) is no range of the {n} values there are"))
+            value_err(format!("{name}: subset_by_index=({from}, {to}) is not a range within the {n} values"))
         }
     }
 }

@@ -117,7 +117,7 @@ fn real(f: Pw, n: i32, g: &mut Graph, x: &[TensorId]) -> Res<TensorId> {
     }
 }
 
-/// Of narrow floats in single precision, so that what is rounded is the power alone, and 1 / x^n has a range of its own.
+/// Narrow floats are computed in single precision, so that only the power is rounded, and 1 / x^n has a wider range.
 fn real_integer_pow(g: &mut Graph, x: TensorId, n: i32) -> Res<TensorId> {
     let d = g.dtype(x);
     let narrow = d.is_float() && d.size() < 4;

@@ -156,7 +156,8 @@ impl At<'_> {
         let te = self.mul(t, &e)?;
         self.mul(&self.k(c), &te)
     }
-    /// The share of max or min that goes to operand `me`: all, a half at a tie, nothing. A selection, so that nothing is no product.
+    /// The share of max or min that goes to operand `me`: all, a half at a tie, nothing. A selection, not a product, so that a zero share
+    /// stays zero.
     pub(super) fn share(&self, t: &Value, me: usize) -> Res<Value> {
         let shape = Dims::new(self.y.shape());
         let full = |v: &Value| if v.rank() == 0 { Ok(v.clone()) } else { self.cx.stretch(v, &shape) };

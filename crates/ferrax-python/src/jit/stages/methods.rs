@@ -31,7 +31,7 @@ impl PyJit {
         let flat = jit.flatten_call(args, kwargs)?;
         let ins = types_of(&flat.leaves)?;
         let flags = config::flags().placed();
-        let (given, device) = asked(&flat.leaves, &ins)?;
+        let (given, device) = requested(&flat.leaves, &ins)?;
         let device = jit.options.device.or(device);
         let _inputs = crate::reads::Forbidden::begin();
         let variant = if jit.refers() {
@@ -67,7 +67,7 @@ impl PyJit {
 }
 /// The placements that a call's leaves request: the layouts of those over meshes, and the device of
 /// the first other one that is committed or whose sharding names one.
-fn asked(leaves: &[Bound<PyAny>], ins: &[Aval]) -> PyResult<(Layouts, Option<&'static Device>)> {
+fn requested(leaves: &[Bound<PyAny>], ins: &[Aval]) -> PyResult<(Layouts, Option<&'static Device>)> {
     let (mut layouts, mut device) = (vec![], None);
     for (x, a) in leaves.iter().zip(ins) {
         let mut found = None;

@@ -1,4 +1,5 @@
-//! Equations that read or write rows of a dimension that is cut and is no factor of theirs: by index, or by moves from part to part.
+//! Equations that read or write rows of a dimension that is cut and that is not one of their factors: by index, or by moves from part to
+//! part.
 //!
 //! INVARIANT: an equation that only moves rows waits for its readers: those that move rows too take them from its operands (`roll` is a
 //! concatenation of two slices). Others make it, as it would have been; they can only be where it cannot be cut (`x[1:]`).
@@ -14,7 +15,7 @@ use ferrax_ir::{Aval, Op, Res};
 /// The readers of a variable that has rows of others along one dimension.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Readers {
-    /// So many move rows of that dimension too.
+    /// How many of them move rows of that dimension too.
     moves: usize,
     others: usize,
 }
@@ -90,7 +91,7 @@ fn needs_whole(f: &Factors, i: usize, d: usize, operand: &Aval, outs: &[Aval]) -
 }
 /// The most runs that are composed of others: each may be a message.
 const MAX_RUNS: usize = 16;
-/// What the rows of a dimension are taken from.
+/// The sources of the rows of a dimension.
 #[derive(Clone, Debug)]
 pub struct Taken {
     dim: usize,
@@ -149,7 +150,7 @@ impl Emitter<'_> {
             [m] => taken = self.taken(operands, m),
             _ => taken.atoms = operands.to_vec(),
         }
-        // each operand cut as the result, where its rows divide so
+        // each operand is cut as the result is, where its rows divide evenly
         let mut specs = vec![];
         let mut any = false;
         for a in &taken.atoms {
@@ -170,7 +171,7 @@ impl Emitter<'_> {
             return Ok(None);
         }
         let mut x: Vec<Value> = taken.atoms.iter().zip(&specs).map(|(a, s)| self.read(a, s)).collect::<Res<_>>()?;
-        // what is dropped is dropped before rows are sent, and what is added is added after
+        // rows that are dropped are dropped before others are sent, and rows that are added are added after
         let mut order = moves.to_vec();
         order.sort_by_key(|m| (m.size > m.sizes[0], !to.dims[m.dim].is_empty()));
         for m in order {
@@ -184,7 +185,7 @@ impl Emitter<'_> {
         }
         Ok(x.pop())
     }
-    /// The rows of the operands, or of what those that wait have them of.
+    /// The rows of the operands; of operands that are not made yet, the rows of their sources.
     fn taken(&self, operands: &[Atom], m: &Moved) -> Taken {
         let mut all = Taken { dim: m.dim, atoms: vec![], runs: vec![] };
         for (i, a) in operands.iter().enumerate() {
@@ -199,7 +200,7 @@ impl Emitter<'_> {
         }
         all
     }
-    /// What a variable that is not made yet has its rows of.
+    /// The sources of the rows of a variable that is not made yet.
     fn waiting_for(&self, a: &Atom) -> Option<&Taken> {
         let Atom::Var(v) = a else { return None };
         self.waiting.get(&(*v as usize)).filter(|_| self.env[*v as usize].is_empty())
@@ -253,7 +254,7 @@ impl Emitter<'_> {
         let dims: Vec<usize> = halos.iter().map(|(w, _)| w.dim).collect();
         Ok(op.rules().inside(&dims).filter(|_| !dims.is_empty()).unwrap_or_else(|| op.clone()))
     }
-    /// The result where operand 0 is cut along a dimension that is no factor, of which each device can do what the indices say of its part.
+    /// The result where operand 0 is cut along a dimension that is no factor, of which each device can apply the indices to its part.
     pub(super) fn indexed(
         &mut self,
         e: &Eqn,
@@ -276,7 +277,7 @@ impl Emitter<'_> {
         let Some(i) = found.max_by_key(|i| i.by.writes()) else { return Ok(None) };
         let axes = first.dims[i.dim].clone();
         if !i.by.writes() {
-            // what is there, or is not much more than what is read, is read whole
+            // an operand that is whole, or not much larger than the part that is read, is read whole
             let bytes = |a: &Aval, s: &Spec| s.shard(self.grid, a).shape.size().saturating_mul(a.dtype.size());
             let whole = bytes(&self.flow.program.avals()[*v as usize], &ins[0]);
             let known = self.env[*v as usize].iter().any(|k| k.0 == ins[0]);
@@ -296,7 +297,7 @@ impl Emitter<'_> {
     }
 }
 impl Taken {
-    /// More rows, which may go on where a run ends.
+    /// More rows, which may continue the last run.
     fn add(&mut self, from: Atom, run: Run) {
         let known = self.atoms.iter().position(|a| *a == from);
         let operand = known.unwrap_or(self.atoms.len());

@@ -92,7 +92,7 @@ pub(super) fn lower(f: Pw, n: i32, g: &mut Graph, x: &[TensorId]) -> Res<TensorI
         }
         Pw::Log => log(g, a),
         Pw::Log1p => {
-            // |1 + z|^2 - 1 = x (2 + x) + y^2; far out, where squares may overflow, the 1 does not count
+            // |1 + z|^2 - 1 = x (2 + x) + y^2; for large |z|, where squares may overflow, the 1 does not count
             let (one, two, half) = (g.scalar(a.0, 1.0), g.scalar(a.0, 2.0), g.scalar(a.0, 0.5));
             let x2 = g.bin(Bin::Add, two, a.0);
             let (p, y2) = (g.bin(Bin::Mul, a.0, x2), g.bin(Bin::Mul, a.1, a.1));
@@ -190,7 +190,7 @@ fn is_endless(g: &mut Graph, a: C) -> TensorId {
     let (p, q) = (g.bin(Bin::Eq, x, inf), g.bin(Bin::Eq, y, inf));
     g.bin(Bin::Or, p, q)
 }
-/// Whether the real part is infinite, and the imaginary one is no number that has an angle.
+/// Whether the real part is infinite, and the imaginary one is infinite or nan, so that it has no angle.
 fn endless_beside_unknown(g: &mut Graph, a: C) -> TensorId {
     let (x, inf) = (g.un(Un::Abs, a.0), g.scalar(a.0, f64::INFINITY));
     let (endless, known) = (g.bin(Bin::Eq, x, inf), g.un(Un::IsFinite, a.1));
@@ -510,7 +510,7 @@ fn atanh(g: &mut Graph, a: C) -> C {
     let re = g.select(left, nre, re);
     let p = g.bin(Bin::Mul, below, above);
     let q = g.bin(Bin::Sub, p, y2);
-    // far out only y's sign counts: infinity over infinity has no angle
+    // for large |z| only y's sign counts: infinity over infinity has no angle
     let yy = g.bin(Bin::Mul, two, a.1);
     let (sign, flat) = (g.un(Un::Sign, a.1), g.bin(Bin::Eq, a.1, zero));
     let sign = g.select(flat, a.1, sign);

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import itertools
 import weakref
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from .. import _core, lax
-from .._core import bind
-from ..tree_util import register_pytree_node
+from ... import _core, lax
+from ..._core import bind
+from ...tree_util import register_pytree_node
 
 
 class JaxException(Exception):
@@ -41,6 +41,16 @@ class FailedCheckError(JaxException):
 
 class JaxRuntimeError(ValueError):
     """The exception that `Error.throw` raises."""
+
+
+ErrorCategory: TypeAlias = type[JaxException]
+user_checks: frozenset[Any] = frozenset({FailedCheckError})
+nan_checks: frozenset[Any] = frozenset({NaNError})
+index_checks: frozenset[Any] = frozenset({OOBError})
+div_checks: frozenset[Any] = frozenset({DivisionByZeroError})
+float_checks: frozenset[Any] = nan_checks | div_checks
+automatic_checks: frozenset[Any] = float_checks | index_checks
+all_checks: frozenset[Any] = automatic_checks | user_checks
 
 
 class Site:
@@ -153,6 +163,10 @@ def _unflatten_error(aux, children):
 register_pytree_node(Error, lambda e: ((e._code, *e._payload), (e._slots, e._sites)), _unflatten_error)
 
 init_error: Error = error_of(np.int32(-1), [], (), Sites())
+
+# Tracebacks and pickles name the public module.
+for _public in (Error, JaxException, NaNError, DivisionByZeroError, OOBError, FailedCheckError, JaxRuntimeError):
+    _public.__module__ = __name__.rpartition(".")[0]
 
 
 class State:
