@@ -46,6 +46,33 @@ def test_means_in_an_integer_dtype_are_truncated(jnp, data):
     same(got, (x.sum(axis=axes, dtype=into) // np.array(n, into)).astype(into))
 
 
+@pytest.mark.parametrize("name", ["var", "nanvar"])
+@given(data=st.data())
+def test_variances_in_an_integer_dtype_are_computed_in_it(jnp, name, data):
+    dtype, into = data.draw(st.sampled_from([*INTS, "bool", "float32"])), np.dtype(data.draw(st.sampled_from(INTS)))
+    x, axes = data.draw(with_axes(arrays(dtype, shapes(min_side=1, max_side=3), st.integers(0, 1 if dtype == "bool" else 9))))
+    ddof = data.draw(st.integers(0, 2))
+    a = x.astype(into)
+    n = x.size // max(1, np.sum(a, axis=axes).size)
+    middle = (a.sum(axis=axes, dtype=into, keepdims=True) / n).astype(into)
+    squares = np.square(a - middle)
+    got = getattr(jnp, name)(x, axis=axes, dtype=into.name, ddof=ddof)
+    if name == "var":
+        total, left = squares.sum(axis=axes, dtype=into), int(np.array(n - ddof).astype(into))
+        want = np.trunc(total.astype(float) / left) if left > 0 else np.full(total.shape, np.nan)
+    else:  # the sum and the quotient are not in the dtype that the result has
+        want = (squares.sum(axis=axes).astype(np.float32) / np.float32(max(n - ddof, 1))).astype(into)
+    assert got.dtype == (np.float32 if name == "var" else into)
+    if name == "var" or n > ddof:
+        same(got, want.astype(got.dtype))
+
+
+@pytest.mark.parametrize("name", ["var", "nanvar"])
+def test_variances_in_bool_are_refused(jnp, name):
+    with pytest.raises(TypeError):
+        getattr(jnp, name)(np.arange(4), dtype=bool)
+
+
 @pytest.mark.parametrize("name", ["any", "all", "argmax", "argmin", "count_nonzero"])
 @given(data=st.data())
 def test_places_and_truth(jnp, name, data):
