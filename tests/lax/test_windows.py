@@ -297,6 +297,18 @@ def test_defaults_of_reduce_window(jnp, lax):
     assert lax.reduce_window(jnp.ones((2, 3)), 0.0, lax.add, window_dimensions=(2, 2)).tolist() == [[4.0, 4.0]]
 
 
+@pytest.mark.parametrize("computation", ["add", "max", "mul"])
+@pytest.mark.parametrize("padding", ["SAME", "SAME_LOWER", "VALID"])
+def test_named_padding_is_that_of_the_operand_without_its_holes(jnp, lax, padding, computation):
+    start = {"add": 0.0, "max": -np.inf, "mul": 1.0}[computation]
+    for size in range(1, 8):
+        for window, stride, base, dilation in [(2, 2, 2, 1), (3, 1, 2, 2), (3, 2, 3, 1), (2, 3, 1, 2), (4, 2, 2, 1)]:
+            x, words = jnp.arange(1.0, size + 1), dict(base_dilation=(base,), window_dilation=(dilation,))
+            pads = lax.padtype_to_pads((size,), (dilation * (window - 1) + 1,), (stride,), padding)
+            got = lax.reduce_window(x, start, getattr(lax, computation), (window,), (stride,), padding, **words)
+            np.testing.assert_array_equal(got, lax.reduce_window(x, start, getattr(lax, computation), (window,), (stride,), pads, **words))
+
+
 NUMBERS = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 bfloat16 float16 float32 float64 complex64 complex128".split()
 COMPATIBLE, SIGNEDNESS, NARROWER = "Input type is incompatible", "must have the same signedness", "must not be narrower"
 

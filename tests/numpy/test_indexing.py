@@ -92,9 +92,19 @@ def test_dynamic_slices_clamp_their_start(jax, lax, start, data):
         same(run(lambda x, u, i, j: lax.dynamic_update_slice(x, u, (i, j)))(x, np.full(size, -1, np.int32), *start), want)
 
 
-@pytest.mark.parametrize("mode, want", [(None, [9, 1, 9]), ("clip", [9, 1, 9]), ("wrap", [0, 1, 9])])
-def test_put_out_of_bounds(jnp, mode, want):
-    assert jnp.put(jnp.arange(3), jnp.array([5, -1]), 9, mode=mode, inplace=False).tolist() == want
+@pytest.mark.parametrize("shape", [(24,), (4, 6), (2, 3, 4)])
+@pytest.mark.parametrize("mode", [None, "clip", "wrap"])
+def test_put_out_of_bounds(jnp, mode, shape):
+    """Without a mode negative positions count from the end, as in NumPy, and what is beyond either end goes to that end."""
+    n = 24
+    at = {None: lambda i: min(max(i, -n), n - 1) % n, "clip": lambda i: min(max(i, 0), n - 1), "wrap": lambda i: i % n}[mode]
+    for places in ([30], [-1], [-2, 0, 5], [-30], [n], [-n], [-n - 1], [30, -1], [n - 1, -3, 50, -50]):
+        values = [k + 100 for k in range(len(places))]
+        want = np.zeros(n, np.int32)
+        for i, v in zip(places, values, strict=True):
+            want[at(i)] = v
+        got = jnp.put(jnp.zeros(shape, np.int32), jnp.array(places), jnp.array(values), mode=mode, inplace=False)
+        same(got, want.reshape(shape))
 
 
 @pytest.mark.parametrize(

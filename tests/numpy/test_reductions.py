@@ -46,6 +46,67 @@ def test_means_in_an_integer_dtype_are_truncated(jnp, data):
     same(got, (x.sum(axis=axes, dtype=into) // np.array(n, into)).astype(into))
 
 
+@pytest.mark.parametrize("name", ["var", "nanvar"])
+@given(data=st.data())
+def test_variances_in_an_integer_dtype_are_computed_in_it(jnp, name, data):
+    dtype, into = data.draw(st.sampled_from([*INTS, "bool", "float32"])), np.dtype(data.draw(st.sampled_from(INTS)))
+    x, axes = data.draw(with_axes(arrays(dtype, shapes(min_side=1, max_side=3), st.integers(0, 1 if dtype == "bool" else 9))))
+    ddof = data.draw(st.integers(0, 2))
+    a = x.astype(into)
+    n = x.size // max(1, np.sum(a, axis=axes).size)
+    middle = (a.sum(axis=axes, dtype=into, keepdims=True) / n).astype(into)
+    squares = np.square(a - middle)
+    got = getattr(jnp, name)(x, axis=axes, dtype=into.name, ddof=ddof)
+    if name == "var":
+        total, left = squares.sum(axis=axes, dtype=into), int(np.array(n - ddof).astype(into))
+        want = np.trunc(total.astype(float) / left) if left > 0 else np.full(total.shape, np.nan)
+    else:  # the sum and the quotient are not in the dtype that the result has
+        want = (squares.sum(axis=axes).astype(np.float32) / np.float32(max(n - ddof, 1))).astype(into)
+    assert got.dtype == (np.float32 if name == "var" else into)
+    if name == "var" or n > ddof:
+        same(got, want.astype(got.dtype))
+
+
+@pytest.mark.parametrize("name", ["var", "nanvar"])
+def test_variances_in_bool_are_refused(jnp, name):
+    with pytest.raises(TypeError):
+        getattr(jnp, name)(np.arange(4), dtype=bool)
+
+
+UFUNCS = "add subtract multiply maximum minimum bitwise_and bitwise_or bitwise_xor logical_and logical_or logical_xor logaddexp logaddexp2".split()
+
+
+@pytest.mark.ours
+@pytest.mark.parametrize("name", UFUNCS)
+@given(data=st.data())
+def test_ufuncs_are_folded_from_the_start_over_what_is_included(jnp, name, data):
+    """An element that is left out changes nothing, whatever the function and `initial` are."""
+    dtype = "float32" if name.startswith("logaddexp") else data.draw(st.sampled_from(["int32", "uint8", "int8"]))
+    numbers = st.integers(0, 9).map(float) if dtype == "float32" else st.integers(0, 9)
+    x, axis = data.draw(with_axes(arrays(dtype, shapes(min_dims=1, max_side=3), numbers)))
+    if name == "subtract" and not isinstance(axis, int):
+        axis = 0  # NumPy has no order for several
+    where = data.draw(arrays(bool, st.sampled_from([x.shape, x.shape[-1:], ()]))) if data.draw(st.booleans()) else None
+    fun = getattr(np, name)
+    needed = fun.identity is None and (where is not None or x.size == 0)
+    initial = data.draw(st.integers(0, 3) if needed else st.none() | st.integers(0, 3))
+    words = {"axis": axis, "keepdims": data.draw(st.booleans())}
+    words |= ({} if where is None else {"where": where}) | ({} if initial is None else {"initial": initial})
+    got, want = getattr(jnp, name).reduce(x, **words), np.asarray(fun.reduce(x, **words))
+    assert got.shape == want.shape
+    np.testing.assert_allclose(got, want.astype(got.dtype), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.ours
+@pytest.mark.parametrize("name", ["maximum", "minimum", "add", "multiply", "bitwise_or"])
+def test_ufuncs_are_folded_in_the_dtype_that_is_given(jnp, name):
+    x = np.array([[1, 2, 250], [4, 3, 5]], "uint8")
+    for dtype in ("int32", "uint8", "int16"):
+        got = getattr(jnp, name).reduce(x, axis=1, dtype=dtype)
+        assert got.dtype == dtype
+        np.testing.assert_array_equal(got, getattr(np, name).reduce(x, axis=1, dtype=dtype))
+
+
 @pytest.mark.parametrize("name", ["any", "all", "argmax", "argmin", "count_nonzero"])
 @given(data=st.data())
 def test_places_and_truth(jnp, name, data):

@@ -105,6 +105,53 @@ def test_large_binomial_coefficients_and_rising_factorials_keep_their_digits(jax
 # ---------------------------------------------------------------- integrals
 
 
+GROWING = {
+    "i0": (lambda jax: jax.scipy.special.i0, 1),
+    "i1": (lambda jax: jax.scipy.special.i1, -1),
+    "numpy.i0": (lambda jax: jax.numpy.i0, 1),
+    "expi": (lambda jax: jax.scipy.special.expi, 0),
+}
+
+
+@pytest.mark.ours
+@pytest.mark.parametrize("name", GROWING)
+def test_derivatives_are_infinite_where_the_function_is(jax, jnp, name):
+    """Those of every order: no sum of infinite terms is taken. Even and odd functions have odd and even derivatives."""
+    function, parity = GROWING[name]
+    for x in (94.0, 100.0, 800.0, 1e5, 1e30):
+        forward = reverse = function(jax)
+        sign = parity
+        for _ in range(4):
+            x = jnp.float32(x)
+            assert forward(x) == reverse(x) == inf
+            if parity:
+                assert forward(-x) == reverse(-x) == sign * inf
+            sign, reverse = -sign, jax.grad(reverse)
+            forward = lambda x, f=forward: jax.jvp(f, (x,), (jnp.ones_like(x),))[1]
+
+
+@pytest.mark.ours
+@pytest.mark.parametrize("name", ["i0", "i1", "numpy.i0"])
+def test_modified_bessel_functions_obey_their_equation(jax, jnp, name):
+    """x^2 y'' + x y' = (x^2 + n^2) y, and its derivative."""
+    f, n = GROWING[name][0](jax), int(name == "i1")
+    for x in (0.0, 0.01, -0.4, 0.99, 1.01, -2.5, 7.0, 30.0, -80.0, 87.0):
+        y, d1, d2, d3 = (float(g(jnp.float32(x))) for g in (f, jax.grad(f), jax.grad(jax.grad(f)), jax.grad(jax.jacfwd(jax.grad(f)))))
+        np.testing.assert_allclose(x * x * d2 + x * d1, (x * x + n) * y, rtol=3e-6, atol=1e-6)
+        np.testing.assert_allclose(x * x * d3 + 3 * x * d2 + d1, (x * x + n) * d1 + 2 * x * y, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.ours
+def test_expi_is_finite_beyond_its_exponential(jax, jnp):
+    x = jnp.array([88.0, 89.0, 91.5, 93.0])
+    want = np.array([np.exp(v) / v for v in np.asarray(x, float)])
+    np.testing.assert_allclose(
+        jax.scipy.special.expi(x), want * [sum(np.prod(np.arange(1.0, k + 1) / v) for k in range(20)) for v in np.asarray(x, float)], rtol=1e-6
+    )
+    np.testing.assert_allclose(jax.vmap(jax.grad(jax.scipy.special.expi))(x), want, rtol=1e-6)
+    np.testing.assert_allclose(jax.vmap(jax.grad(jax.grad(jax.scipy.special.expi)))(x), want * (1 - 1 / np.asarray(x, float)), rtol=1e-6)
+
+
 @pytest.mark.ours
 def test_integrals_at_the_ends(jax, jnp):
     sp, ends = jax.scipy.special, jnp.array([0.0, inf, -inf, nan])

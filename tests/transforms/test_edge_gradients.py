@@ -144,6 +144,19 @@ def test_slopes_of_hypot_do_not_leave_the_range(jax, jnp, scale, jit):
 
 
 @pytest.mark.ours
+@pytest.mark.parametrize("ratio", [1e-12, 1e-5, 0.03, 0.75, 1.0, 40.0, 1e7])
+@pytest.mark.parametrize("scale", [1e-20, 1.0, 1e15])
+def test_second_slopes_of_hypot_do_not_cancel(jax, jnp, ratio, scale):
+    """They are y^2, -x y and x^2 over the cube of hypot, near the axes too, where 1 - (x / hypot)^2 has no digits."""
+    for sign in (1, -1):
+        x, y = float(np.float32(scale)), float(np.float32(sign * scale * ratio))
+        h = math.hypot(x, y)
+        got = jax.jit(jax.hessian(lambda v: jnp.hypot(v[0], v[1])))(jnp.array([x, y], np.float32))
+        want = np.array([[(y / h) ** 2 / h, -x / h * (y / h) / h], [-x / h * (y / h) / h, (x / h) ** 2 / h]])
+        np.testing.assert_allclose(got, want, rtol=2e-6)
+
+
+@pytest.mark.ours
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 @pytest.mark.parametrize("jit", [False, True])
 def test_slopes_of_arctan2_do_not_leave_the_range(jax, jnp, dtype, jit):

@@ -213,7 +213,7 @@ def reduce_window(
         raise TypeError(f"reduce_window expected init_values to be scalars but init_values have shapes {[np.shape(i) for i in flat_init]}.")
     if isinstance(padding, str):
         padding = padtype_to_pads(
-            [_dilate(s, b) for s, b in zip(shape, base_dilation, strict=True)],
+            shape,  # undilated, as in JAX
             [_dilate(w, d) for w, d in zip(window_dimensions, window_dilation, strict=True)],
             window_strides,
             padding,

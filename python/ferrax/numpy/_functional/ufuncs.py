@@ -164,13 +164,11 @@ class ufunc:
         fast = self._reductions.get("reduce")
         if fast is not None:
             return fast(a, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial, where=where)
-        if where is not None:
-            start = self.identity if initial is None else initial
-            a = _selecting.where(where, a, _core.asarray(start, a.dtype))
         a = a.astype(self._result(a) if dtype is None else dtype)
-        return self._fold(a.astype(self._folded_in(a.dtype)), axis, keepdims, initial).astype(a.dtype)
+        where = None if where is None else _core.broadcast_to(_core.asarray(where), a.shape)
+        return self._fold(a.astype(self._folded_in(a.dtype)), axis, keepdims, initial, where).astype(a.dtype)
 
-    def _fold(self, a, axis, keepdims, initial):
+    def _fold(self, a, axis, keepdims, initial, where):
         if isinstance(axis, tuple):
             axes = tuple([canonicalize_axis(d, a.ndim) for d in axis])
             if len(axes) == 1:
@@ -178,39 +176,41 @@ class ufunc:
             else:
                 kept = [d for d in range(a.ndim) if d not in axes]
                 shape = tuple([1 if d in axes else n for d, n in enumerate(a.shape)])
-                a = reshape(moveaxis(a, axes, tuple(range(len(axes)))), (-1, *[a.shape[d] for d in kept]))
-                out = self._fold(a, 0, False, initial)
+                joined = lambda v: reshape(moveaxis(v, axes, tuple(range(len(axes)))), (-1, *[a.shape[d] for d in kept]))
+                out = self._fold(joined(a), 0, False, initial, None if where is None else joined(where))
                 return reshape(out, shape) if keepdims else out
         shape = a.shape
         if axis is None:
-            a, axis = reshape(a, (-1,)), 0
+            a, axis, where = reshape(a, (-1,)), 0, None if where is None else reshape(where, (-1,))
             final = (1,) * len(shape)
         else:
             axis = canonicalize_axis(axis, a.ndim)
             final = shape[:axis] + (1,) + shape[axis + 1 :]
         n = a.shape[axis]
-        if n == 0:
-            if self.identity is None and initial is None:
-                raise ValueError(f"zero-size array to reduction operation {self.__name__} which has no identity.")
-            start = self.identity if initial is None else initial
-            out = full(a.shape[:axis] + a.shape[axis + 1 :], start, a.dtype)
-        elif "log_sum" in self._reductions and is_floating(a.dtype):
-            out = self._reductions["log_sum"](a, axis)
+        if n == 0 and self.identity is None and initial is None:
+            raise ValueError(f"zero-size array to reduction operation {self.__name__} which has no identity.")
+        if n > 0 and "log_sum" in self._reductions and is_floating(a.dtype):
+            out = self._reductions["log_sum"](a if where is None else _selecting.where(where, a, self.identity), axis)
             out = out if initial is None else self(_core.asarray(initial, a.dtype), out)
         else:
-            first = _slice_at(a, 0, axis)
-            start, at = (first, 1) if initial is None else (self(_core.asarray(initial, a.dtype), first), 1)
-            if n == 1:
-                out = start
-            else:
-
-                def step(carry, _):
-                    i, value = carry
-                    element = _dynamic_at(a, i, axis)
-                    return (bind("add", i, np.int32(1)), self(value, element).astype(value.dtype)), None
-
-                (_, out), _ = scan(step, (np.int32(at), start), None, length=n - 1)
+            out = self._from_left(a, axis, initial, where)
         return reshape(out, final) if keepdims else out
+
+    def _from_left(self, a, axis, initial, where):
+        # Elements that are left out leave the value as it is.
+        if initial is None and where is None and a.shape[axis] > 0:
+            start, at = _slice_at(a, 0, axis), 1
+        else:
+            start, at = full(a.shape[:axis] + a.shape[axis + 1 :], self.identity if initial is None else initial, a.dtype), 0
+
+        def step(carry, _):
+            i, value = carry
+            after = self(value, _dynamic_at(a, i, axis)).astype(value.dtype)
+            after = after if where is None else _selecting.where(_dynamic_at(where, i, axis), after, value)
+            return (bind("add", i, np.int32(1)), after), None
+
+        rest = a.shape[axis] - at
+        return scan(step, (np.int32(at), start), None, length=rest)[0][1] if rest else start
 
     @api_boundary
     def accumulate(self, a: ArrayLike, axis: int = 0, dtype: DTypeLike | None = None, out: None = None) -> Array:
@@ -393,10 +393,15 @@ if TYPE_CHECKING:
 def _reduction(name):
     def reduce(a, axis, dtype, keepdims, initial, where):
         fun = getattr(_reductions, name)
-        extra = {} if name in ("max", "min", "all", "any") else {"dtype": dtype}
         if name in ("all", "any"):
-            return fun(a, axis=axis, keepdims=keepdims, where=where)
-        return fun(a, axis=axis, keepdims=keepdims, initial=initial, where=where, **extra)
+            if dtype is not None and not is_bool(dtype):
+                raise TypeError(f"reductions of logical functions give bool, not dtype={dtype}")
+            out = fun(a, axis=axis, keepdims=keepdims, where=where)
+            return out if initial is None else {"all": _logic.logical_and, "any": _logic.logical_or}[name](out, initial)
+        if name in ("max", "min"):
+            a = a if dtype is None else a.astype(dtype)
+            return fun(a, axis=axis, keepdims=keepdims, initial=initial, where=where)
+        return fun(a, axis=axis, keepdims=keepdims, initial=initial, where=where, dtype=dtype)
 
     return reduce
 

@@ -279,7 +279,8 @@ def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, 
         a: array.
         ind: array of integers.
         v: array of values, repeated or cut to the number of positions.
-        mode: out of bounds: "clip" (None) or "wrap".
+        mode: out of bounds: "clip", where negative positions are out of bounds too, or "wrap"; None: clipped, negative ones
+          counting from the end.
         inplace: must be False: arrays are not written to.
 
     Returns:
@@ -301,7 +302,9 @@ def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, 
     check_promotion(a, v)
     ind = _wide(ind, a.size)
     v = v[: ind.size] if v.size > ind.size else tile(v, (-(-ind.size // v.size),))[: ind.size] if v.size < ind.size else v
-    if mode is None or mode == "clip":
+    if mode is None:
+        ind, scatter_mode = clip(ind, -a.size, a.size - 1), "promise_in_bounds"
+    elif mode == "clip":
         ind, scatter_mode = clip(ind, 0, a.size - 1), "promise_in_bounds"
     elif mode == "wrap":
         ind, scatter_mode = remainder(ind, a.size), "promise_in_bounds"

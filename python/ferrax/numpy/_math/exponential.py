@@ -19,6 +19,7 @@ from ..._base.dtypes import dtype_of, is_bool, is_complex, is_inexact, is_intege
 from ..._core import bind, elementwise, promote_shapes
 from .._indexing.selecting import where
 from .._support.arguments import Array, check_arraylike, constant, convert, converted, filled_like, jitted, pointwise, promote_inexact, scalar_like, shape_of
+from .bessel import modified_bessel_0
 
 if TYPE_CHECKING:
     from ...typing import ArrayLike
@@ -298,26 +299,7 @@ def float_power(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 @jitted("i0")
 def _i0(x):
-    (x,) = promote_inexact("i0", x)
-
-    def unscaled(a, scaled):
-        # in two steps: the product may be finite where exp(a) is not
-        ten = filled_like(10, a)
-        first, second = bind("exp", bind("min", a, ten)), bind("exp", bind("max", bind("sub", a, ten), filled_like(0, a)))
-        return bind("mul", bind("mul", first, scaled), second)
-
-    def value(v):
-        v = bind("abs", v)
-        return (unscaled(v, bind("bessel_i0e", v)),)
-
-    def rule(primals, tangents):
-        (v,), (dv,) = primals, tangents
-        a = bind("abs", v)
-        # I0' = I1, an odd function.
-        slope = bind("mul", bind("sign", v), unscaled(a, bind("bessel_i1e", a)))
-        return value(v), (bind("mul", slope, dv),)
-
-    return _core.custom_jvp_call("_i0", value, rule, [x])[0]
+    return modified_bessel_0(*promote_inexact("i0", x))
 
 
 def i0(x: ArrayLike) -> Array:

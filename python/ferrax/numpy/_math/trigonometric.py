@@ -289,14 +289,25 @@ def _hypot(x, y):
 
     def rule(primals, tangents):
         out = call(*primals)
+        slopes = slopes_call(*primals, out)
+        return (out,), (bind("add", *[bind("mul", slope, dx) for slope, dx in zip(slopes, tangents, strict=True)]),)
+
+    def slopes_value(x, y, out):
+        # x / hypot, whose squares never leave the range; at the origin half of |x|'s on each side, and none beside an infinity
         nothing, infinite = bind("eq", out, scalar_like(0, out)), bind("eq", out, scalar_like(np.inf, out))
+        return tuple(where(infinite, scalar_like(0, x), where(nothing, scalar_like(0.5, x), bind("div", x, out))) for x in (x, y))
 
-        # The slope x / hypot, whose squares never leave the range; at the origin half of |x|'s on each side, and none beside an infinity.
-        def term(x, dx):
-            slope = where(infinite, scalar_like(0, x), where(nothing, scalar_like(0.5, x), bind("div", x, out)))
-            return bind("mul", slope, dx)
+    def slopes_rule(primals, tangents):
+        """The slopes turn by the angle that the point does: nothing of the tangents along it has to cancel."""
+        (x, y, out), (dx, dy, _) = primals, tangents
+        by_x, by_y = slopes_call(x, y, out)
+        inside = bind("and", bind("gt", out, scalar_like(0, out)), bind("lt", out, scalar_like(np.inf, out)))
+        turned = bind("sub", bind("mul", by_x, dy), bind("mul", by_y, dx))
+        turned = where(inside, bind("div", turned, where(inside, out, scalar_like(1, out))), scalar_like(0, out))
+        return (by_x, by_y), (bind("neg", bind("mul", by_y, turned)), bind("mul", by_x, turned))
 
-        return (out,), (bind("add", *[term(x, dx) for x, dx in zip(primals, tangents, strict=True)]),)
+    def slopes_call(x, y, out):
+        return _core.custom_jvp_call("_hypot_slopes", slopes_value, slopes_rule, [x, y, out])
 
     def call(x, y):
         return _core.custom_jvp_call("_hypot", lambda x, y: (_hypot_value(x, y),), rule, [x, y])[0]

@@ -45,6 +45,12 @@ def _count(a, axis):
     return math.prod([a.shape[d] for d in _positions(axis, a.ndim)]) * math.prod([_core.axis_size(n) for n in _named(axis)])
 
 
+def _counted(a, axis, dtype):
+    """`_count` as a constant of `dtype`, in which it may wrap."""
+    n = _count(a, axis)
+    return constant(n, dtype) if is_inexact(dtype) else convert(constant(n, canonicalize_dtype(int)), dtype)
+
+
 def _masked_count(where, a, axis, dtype, keepdims):
     """The number of included elements, as `dtype`."""
     mask = _core.broadcast_to(as_array("where", where), a.shape)
@@ -88,7 +94,7 @@ def mean(
     if is_bool(a.dtype):
         a = convert(a, canonicalize_dtype(int))
     if where is None:
-        n = constant(_count(a, axis), computation)
+        n = _counted(a, axis, computation)
     else:
         n = _masked_count(where, a, axis, computation, keepdims)
     # a sum without a dtype is weakly typed as `a` is, and integers are widened in it
@@ -184,13 +190,20 @@ def _refuse_real(a, dtype):
         )
 
 
+def computation_of_variance(dtype, result):
+    """What a variance of `dtype` is computed in: an integer result in its integers, others in a float or complex dtype that is not narrow."""
+    if not is_inexact(result):
+        return result
+    computation = to_inexact(result if is_narrow(dtype) else _core.result_type(dtype, result))
+    return np.dtype(np.float32) if computation.itemsize <= 2 else computation
+
+
 @jitted("_var", static=("axis", "dtype", "keepdims"), mixes=True)
 def _var(a, axis, dtype, correction, keepdims, where=None, mean=None):
     result = to_real(to_inexact(a.dtype)) if dtype is None else canonicalize_dtype(dtype)
     _refuse_real(a, dtype)
-    computation = to_inexact(a.dtype if dtype is None else result if is_narrow(a.dtype) else _core.result_type(a.dtype, result))
-    if computation.itemsize <= 2:
-        computation = np.dtype(np.float32)
+    whole = not is_inexact(result)
+    computation = computation_of_variance(a.dtype, result)
     a = convert(a, computation)
     middle = globals()["mean"](a, axis=axis, dtype=computation, keepdims=True, where=where) if mean is None else convert(_core.asarray(mean), computation)
     centered = bind("sub", *_core.promote_shapes(a, middle))
@@ -200,14 +213,14 @@ def _var(a, axis, dtype, correction, keepdims, where=None, mean=None):
     else:
         centered = bind("square", centered)
     if where is None:
-        n = constant(_count(a, axis), computation)
+        n = _counted(a, axis, computation)
     else:
         n = _masked_count(where, a, axis, computation, keepdims)
     correction = convert(_core.asarray(correction), computation)
     n = bind("sub", *_core.promote_shapes(n, correction)) if where is not None else bind("sub", n, correction)
-    out = bind("div", *_core.promote_shapes(sum(centered, axis=axis, keepdims=keepdims, where=where), n))
+    out = bind("div", *_core.promote_shapes(sum(centered, axis=axis, dtype=computation, keepdims=keepdims, where=where), n))
     out = choose(bind("gt", n, constant(0, computation)), out, float("nan"))
-    return convert(out, result)
+    return out if whole else convert(out, result)
 
 
 def _correction(ddof, correction):
@@ -246,7 +259,8 @@ def var(
     Args:
         a: array of numbers or bool.
         axis: int, name of a mapped axis, a tuple of these, or None (all).
-        dtype: dtype to accumulate in and to return; None: a's real part's, made float.
+        dtype: dtype to accumulate in and to return; None: a's real part's, made float. An integer dtype computes in its
+          integers, as JAX does, and gives the default float.
         out: not supported; must be None.
         ddof: number subtracted from the count.
         keepdims: keep the reduced axes, with size 1.

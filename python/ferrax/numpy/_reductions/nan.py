@@ -29,7 +29,7 @@ from ..._core import bind
 from .._indexing.selecting import where as choose
 from .._math.complex import real
 from .._support.arguments import as_array, constant, convert, jitted, unsupported
-from .averages import _refuse_real, _spread, mean, root
+from .averages import _refuse_real, _spread, computation_of_variance, mean, root
 from .plain import all, argmax, argmin, check_mask, max, min, prod, sum
 
 if TYPE_CHECKING:
@@ -348,11 +348,9 @@ def nanmean(
 def _nanvar(a, axis, dtype, ddof, keepdims, where=None, mean=None):
     result = to_real(to_inexact(a.dtype)) if dtype is None else canonicalize_dtype(dtype)
     _refuse_real(a, dtype)
-    own, wide = to_inexact(a.dtype), summed_in(to_inexact(a.dtype))
+    wide = computation_of_variance(a.dtype, result)
     a = convert(a, wide)
-    if mean is not None and wide != own:
-        mean = convert(_core.asarray(mean), wide)
-    middle = nanmean(a, axis=axis, keepdims=True, where=where) if mean is None else mean
+    middle = nanmean(a, axis=axis, dtype=wide, keepdims=True, where=where) if mean is None else convert(_core.asarray(mean), wide)
     missing = bind("ne", a, a)
     centered = choose(missing, 0, bind("sub", *_core.promote_shapes(a, middle)))
     if is_complex(centered.dtype):
@@ -360,9 +358,10 @@ def _nanvar(a, axis, dtype, ddof, keepdims, where=None, mean=None):
     else:
         centered = bind("square", centered)
     count = sum(convert(bind("not", missing), canonicalize_dtype(int)), axis=axis, keepdims=keepdims, where=where)
-    rest = bind("sub", convert(count, centered.dtype), convert(_core.asarray(ddof), centered.dtype))
-    nothing = bind("le", rest, constant(0, rest.dtype))
     total = sum(centered, axis=axis, keepdims=keepdims, where=where)
+    total = convert(total, to_inexact(total.dtype))
+    rest = bind("sub", convert(count, total.dtype), convert(_core.asarray(ddof), total.dtype))
+    nothing = bind("le", rest, constant(0, rest.dtype))
     safe = choose(nothing, 1, rest)
     return convert(choose(nothing, float("nan"), bind("div", total, safe)), result)
 

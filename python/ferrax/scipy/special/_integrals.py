@@ -9,6 +9,8 @@ Chebyshev series; derivatives are the integrands.
 
 from __future__ import annotations
 
+import functools
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -49,6 +51,27 @@ def _e1_above_0(x):
     return jnp.where(x == 0, np.inf, jnp.where(jnp.isnan(x), np.nan, out))
 
 
+@functools.cache
+def _exp_over(*coefficients):
+    """exp(x) times a polynomial in 1 / x without a constant, the coefficient of 1 / x being 1: finite where the exponential alone is
+    not. So is its slope, in which no infinite terms are added.
+    """
+    slope = tuple(c - k * d for k, (c, d) in enumerate(zip((*coefficients, 0.0), (0.0, *coefficients), strict=True)))
+
+    @custom_jvp
+    def product(x):
+        beyond = x > 20
+        terms = jnp.polyval(jnp.array([*coefficients[::-1], 0.0], x.dtype), 1 / x)
+        return jnp.where(x == np.inf, np.inf, jnp.exp(jnp.where(beyond, x - 10, x)) * terms * jnp.where(beyond, math.exp(10), 1))
+
+    @product.defjvp
+    def _(primals, tangents):
+        (x,), (dx,) = primals, tangents
+        return product(x), _exp_over(*slope)(x) * dx
+
+    return product
+
+
 @custom_jvp
 @jit
 def _expi(x):
@@ -56,14 +79,14 @@ def _expi(x):
     small = size <= 6
     near, far = jnp.where(small & (x > 0), x, 1), jnp.where(small, 6, size)
     series = near * evaluate(EIN, near) + jnp.log(near) + _EULER
-    above = jnp.where(small, series, jnp.where(jnp.isinf(x), np.inf, jnp.exp(far) / far * evaluate(EI, 1 / far)))
+    above = jnp.where(small, series, _exp_over(1.0)(far) * evaluate(EI, 1 / far))
     return jnp.where(x > 0, above, -_e1_above_0(size))
 
 
 @_expi.defjvp
 def _expi_jvp(primals, tangents):
     (x,), (dx,) = primals, tangents
-    return _expi(x), dx * (jnp.exp(x) / x)
+    return _expi(x), dx * _exp_over(1.0)(x)
 
 
 @in_single
