@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import _core
+from ._base.docstrings import sections as _sections
 from ._base.dtypes import highest, lowest
 from ._core import bind
 from ._sharding.parts import sharded
@@ -28,6 +29,39 @@ if TYPE_CHECKING:
     from .lax import GatherScatterMode
     from .sharding import NamedSharding, PartitionSpec
     from .typing import ArrayLike
+
+_segments = _sections("""
+    Args:
+        data: array of shape (n, ...).
+        segment_ids: array of integers, one for each row; one row alone is that of every id.
+        num_segments: int: how many rows the result has; None: the largest id plus one, which must
+          be known.
+        indices_are_sorted: a promise that they are ascending.
+        unique_indices: a promise that no index occurs twice.
+        bucket_size: int: first combine buckets of this many rows; None: all rows at once.
+        mode: ids out of range: "drop" (None) or "clip".
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or
+          `PartitionSpec`; None: derived from the operands.
+
+    Returns:
+        Array of shape (num_segments, ...), of data's dtype.
+
+    Raises:
+        ValueError: for ids that are not integers, and a negative num_segments.
+    """)
+
+_update = _sections("""
+    Args:
+        x: array.
+        idx: index, as in x[idx].
+        y: array that broadcasts to x[idx].
+        indices_are_sorted: a promise that they are ascending.
+        unique_indices: a promise that no index occurs twice.
+
+    Returns:
+        Array of x's shape and dtype.
+    """)
+
 
 __all__ = [
     "index", "index_add", "index_max", "index_min", "index_mul", "index_update", "segment_max", "segment_min", "segment_prod", "segment_sum",
@@ -69,6 +103,7 @@ def _segment(name, data, segment_ids, num_segments, indices_are_sorted, unique_i
     return reduce[1](updated, axis=0).astype(updated.dtype)
 
 
+@_segments
 def segment_sum(
     data: ArrayLike,
     segment_ids: ArrayLike,
@@ -81,24 +116,6 @@ def segment_sum(
 ) -> Array:
     """Sums of the rows of `data` that share an id: [num_segments, ...].
 
-    Args:
-        data: array of shape (n, ...).
-        segment_ids: array of integers, one for each row; one row alone is that of every id.
-        num_segments: int: how many rows the result has; None: the largest id plus one, which must
-          be known.
-        indices_are_sorted: a promise that they are ascending.
-        unique_indices: a promise that no index occurs twice.
-        bucket_size: int: first combine buckets of this many rows; None: all rows at once.
-        mode: ids out of range: "drop" (None) or "clip".
-        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or
-          `PartitionSpec`; None: derived from the operands.
-
-    Returns:
-        Array of shape (num_segments, ...), of data's dtype.
-
-    Raises:
-        ValueError: for ids that are not integers, and a negative num_segments.
-
     >>> jax.ops.segment_sum(jnp.array([1, 2, 3]), jnp.array([0, 0, 2]), num_segments=3)
     Array([3, 0, 3], dtype=int32)
     """
@@ -110,6 +127,7 @@ def segment_sum(
     )  # fmt: skip
 
 
+@_segments
 def segment_prod(
     data: ArrayLike,
     segment_ids: ArrayLike,
@@ -124,24 +142,6 @@ def segment_prod(
 
     See `segment_sum`.
 
-    Args:
-        data: array of shape (n, ...).
-        segment_ids: array of integers, one for each row; one row alone is that of every id.
-        num_segments: int: how many rows the result has; None: the largest id plus one, which must
-          be known.
-        indices_are_sorted: a promise that they are ascending.
-        unique_indices: a promise that no index occurs twice.
-        bucket_size: int: first combine buckets of this many rows; None: all rows at once.
-        mode: ids out of range: "drop" (None) or "clip".
-        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or
-          `PartitionSpec`; None: derived from the operands.
-
-    Returns:
-        Array of shape (num_segments, ...), of data's dtype.
-
-    Raises:
-        ValueError: for ids that are not integers, and a negative num_segments.
-
     >>> jax.ops.segment_prod(jnp.array([2, 3, 4]), jnp.array([0, 0, 1]))
     Array([6, 4], dtype=int32)
     """
@@ -153,6 +153,7 @@ def segment_prod(
     )  # fmt: skip
 
 
+@_segments
 def segment_max(
     data: ArrayLike,
     segment_ids: ArrayLike,
@@ -168,24 +169,6 @@ def segment_max(
 
     See `segment_sum`.
 
-    Args:
-        data: array of shape (n, ...).
-        segment_ids: array of integers, one for each row; one row alone is that of every id.
-        num_segments: int: how many rows the result has; None: the largest id plus one, which must
-          be known.
-        indices_are_sorted: a promise that they are ascending.
-        unique_indices: a promise that no index occurs twice.
-        bucket_size: int: first combine buckets of this many rows; None: all rows at once.
-        mode: ids out of range: "drop" (None) or "clip".
-        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or
-          `PartitionSpec`; None: derived from the operands.
-
-    Returns:
-        Array of shape (num_segments, ...), of data's dtype.
-
-    Raises:
-        ValueError: for ids that are not integers, and a negative num_segments.
-
     >>> jax.ops.segment_max(jnp.array([1, 5, 3]), jnp.array([0, 0, 1]))
     Array([5, 3], dtype=int32)
     """
@@ -197,6 +180,7 @@ def segment_max(
     )  # fmt: skip
 
 
+@_segments
 def segment_min(
     data: ArrayLike,
     segment_ids: ArrayLike,
@@ -211,24 +195,6 @@ def segment_min(
     occur.
 
     See `segment_sum`.
-
-    Args:
-        data: array of shape (n, ...).
-        segment_ids: array of integers, one for each row; one row alone is that of every id.
-        num_segments: int: how many rows the result has; None: the largest id plus one, which must
-          be known.
-        indices_are_sorted: a promise that they are ascending.
-        unique_indices: a promise that no index occurs twice.
-        bucket_size: int: first combine buckets of this many rows; None: all rows at once.
-        mode: ids out of range: "drop" (None) or "clip".
-        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or
-          `PartitionSpec`; None: derived from the operands.
-
-    Returns:
-        Array of shape (num_segments, ...), of data's dtype.
-
-    Raises:
-        ValueError: for ids that are not integers, and a negative num_segments.
 
     >>> jax.ops.segment_min(jnp.array([1, 5, 3]), jnp.array([0, 0, 1]))
     Array([1, 3], dtype=int32)
@@ -260,18 +226,9 @@ def _at(x, idx):
     return IndexUpdateHelper(_core.asarray(x))[idx]
 
 
+@_update
 def index_update(x: ArrayLike, idx: Any, y: ArrayLike, indices_are_sorted: bool = False, unique_indices: bool = False) -> Array:
     """x with x[idx] = y: the older spelling of x.at[idx].set(y).
-
-    Args:
-        x: array.
-        idx: index, as in x[idx].
-        y: array that broadcasts to x[idx].
-        indices_are_sorted: a promise that they are ascending.
-        unique_indices: a promise that no index occurs twice.
-
-    Returns:
-        Array of x's shape and dtype.
 
     >>> jax.ops.index_update(jnp.zeros(3), jax.ops.index[1], 5.0)
     Array([0., 5., 0.], dtype=float32)
@@ -279,18 +236,9 @@ def index_update(x: ArrayLike, idx: Any, y: ArrayLike, indices_are_sorted: bool 
     return _at(x, idx).set(y, indices_are_sorted=indices_are_sorted, unique_indices=unique_indices)
 
 
+@_update
 def index_add(x: ArrayLike, idx: Any, y: ArrayLike, indices_are_sorted: bool = False, unique_indices: bool = False) -> Array:
     """x with x[idx] += y: the older spelling of x.at[idx].add(y).
-
-    Args:
-        x: array.
-        idx: index, as in x[idx].
-        y: array that broadcasts to x[idx].
-        indices_are_sorted: a promise that they are ascending.
-        unique_indices: a promise that no index occurs twice.
-
-    Returns:
-        Array of x's shape and dtype.
 
     >>> jax.ops.index_add(jnp.ones(3), jax.ops.index[1], 5.0)
     Array([1., 6., 1.], dtype=float32)
@@ -298,18 +246,9 @@ def index_add(x: ArrayLike, idx: Any, y: ArrayLike, indices_are_sorted: bool = F
     return _at(x, idx).add(y, indices_are_sorted=indices_are_sorted, unique_indices=unique_indices)
 
 
+@_update
 def index_mul(x: ArrayLike, idx: Any, y: ArrayLike, indices_are_sorted: bool = False, unique_indices: bool = False) -> Array:
     """x with x[idx] *= y: the older spelling of x.at[idx].multiply(y).
-
-    Args:
-        x: array.
-        idx: index, as in x[idx].
-        y: array that broadcasts to x[idx].
-        indices_are_sorted: a promise that they are ascending.
-        unique_indices: a promise that no index occurs twice.
-
-    Returns:
-        Array of x's shape and dtype.
 
     >>> jax.ops.index_mul(jnp.ones(3), jax.ops.index[1], 5.0)
     Array([1., 5., 1.], dtype=float32)
@@ -317,18 +256,9 @@ def index_mul(x: ArrayLike, idx: Any, y: ArrayLike, indices_are_sorted: bool = F
     return _at(x, idx).multiply(y, indices_are_sorted=indices_are_sorted, unique_indices=unique_indices)
 
 
+@_update
 def index_min(x: ArrayLike, idx: Any, y: ArrayLike, indices_are_sorted: bool = False, unique_indices: bool = False) -> Array:
     """x with x[idx] = minimum(x[idx], y): the older spelling of x.at[idx].min(y).
-
-    Args:
-        x: array.
-        idx: index, as in x[idx].
-        y: array that broadcasts to x[idx].
-        indices_are_sorted: a promise that they are ascending.
-        unique_indices: a promise that no index occurs twice.
-
-    Returns:
-        Array of x's shape and dtype.
 
     >>> jax.ops.index_min(jnp.ones(3), jax.ops.index[1], -5.0)
     Array([ 1., -5.,  1.], dtype=float32)
@@ -336,18 +266,9 @@ def index_min(x: ArrayLike, idx: Any, y: ArrayLike, indices_are_sorted: bool = F
     return _at(x, idx).min(y, indices_are_sorted=indices_are_sorted, unique_indices=unique_indices)
 
 
+@_update
 def index_max(x: ArrayLike, idx: Any, y: ArrayLike, indices_are_sorted: bool = False, unique_indices: bool = False) -> Array:
     """x with x[idx] = maximum(x[idx], y): the older spelling of x.at[idx].max(y).
-
-    Args:
-        x: array.
-        idx: index, as in x[idx].
-        y: array that broadcasts to x[idx].
-        indices_are_sorted: a promise that they are ascending.
-        unique_indices: a promise that no index occurs twice.
-
-    Returns:
-        Array of x's shape and dtype.
 
     >>> jax.ops.index_max(jnp.ones(3), jax.ops.index[1], 5.0)
     Array([1., 5., 1.], dtype=float32)

@@ -18,6 +18,7 @@ import numpy as np
 
 from .. import _core
 from .._core import bind
+from . import _sections as sections
 from ._parameters import RoundingMethod
 from ._powers import integer_pow
 
@@ -44,17 +45,9 @@ def abs(x: ArrayLike) -> Array:
     return bind("abs", x)
 
 
+@sections.of_floats
 def ceil(x: ArrayLike) -> Array:
     """The least integer not below x, as a float.
-
-    Args:
-        x: array of floats.
-
-    Returns:
-        Array of x's shape and dtype.
-
-    Raises:
-        TypeError: for other dtypes.
 
     >>> lax.ceil(jnp.array([1.2]))
     Array([2.], dtype=float32)
@@ -62,17 +55,9 @@ def ceil(x: ArrayLike) -> Array:
     return bind("ceil", x)
 
 
+@sections.of_floats
 def floor(x: ArrayLike) -> Array:
     """The greatest integer not above x, as a float.
-
-    Args:
-        x: array of floats.
-
-    Returns:
-        Array of x's shape and dtype.
-
-    Raises:
-        TypeError: for other dtypes.
 
     >>> lax.floor(jnp.array([1.8]))
     Array([1.], dtype=float32)
@@ -116,17 +101,9 @@ def is_finite(x: ArrayLike) -> Array:
     return bind("is_finite", x)
 
 
+@sections.signed
 def neg(x: ArrayLike) -> Array:
     """-x.
-
-    Args:
-        x: array of numbers, not bool.
-
-    Returns:
-        Array of x's shape and dtype.
-
-    Raises:
-        TypeError: for bool.
 
     >>> lax.neg(jnp.array([1.0, -2.0]))
     Array([-1.,  2.], dtype=float32)
@@ -152,17 +129,9 @@ def real(x: ArrayLike) -> Array:
     return bind("real", x)
 
 
+@sections.signed
 def sign(x: ArrayLike) -> Array:
     """-1, 0 or 1 as x is negative, zero or positive; x / |x| for complex x; nan stays nan.
-
-    Args:
-        x: array of numbers, not bool.
-
-    Returns:
-        Array of x's shape and dtype.
-
-    Raises:
-        TypeError: for bool.
 
     >>> lax.sign(jnp.array([-3.0, 0.0]))
     Array([-1.,  0.], dtype=float32)
@@ -170,17 +139,9 @@ def sign(x: ArrayLike) -> Array:
     return bind("sign", x)
 
 
+@sections.signed
 def square(x: ArrayLike) -> Array:
     """x * x.
-
-    Args:
-        x: array of numbers, not bool.
-
-    Returns:
-        Array of x's shape and dtype.
-
-    Raises:
-        TypeError: for bool.
 
     >>> lax.square(jnp.array([3.0]))
     Array([9.], dtype=float32)
@@ -188,18 +149,9 @@ def square(x: ArrayLike) -> Array:
     return bind("square", x)
 
 
+@sections.arithmetic
 def add(x: ArrayLike, y: ArrayLike) -> Array:
     """x + y.
-
-    Args:
-        x, y: arrays of one dtype, not bool, and of one rank, where sizes of 1 broadcast; or
-          scalars.
-
-    Returns:
-        Array of the broadcast shape and of their dtype.
-
-    Raises:
-        TypeError: if dtypes or shapes differ, and for bool.
 
     >>> lax.add(jnp.array([1, 2]), jnp.array([3, 4]))
     Array([4, 6], dtype=int32)
@@ -226,18 +178,9 @@ def complex(x: ArrayLike, y: ArrayLike) -> Array:
     return bind("complex", x, y)
 
 
+@sections.arithmetic
 def div(x: ArrayLike, y: ArrayLike) -> Array:
     """x / y; integers divide towards zero.
-
-    Args:
-        x, y: arrays of one dtype, not bool, and of one rank, where sizes of 1 broadcast; or
-          scalars.
-
-    Returns:
-        Array of the broadcast shape and of their dtype.
-
-    Raises:
-        TypeError: if dtypes or shapes differ, and for bool.
 
     >>> lax.div(jnp.array([7, -7]), jnp.array([2, 2]))
     Array([ 3, -3], dtype=int32)
@@ -283,17 +226,9 @@ def min(x: ArrayLike, y: ArrayLike) -> Array:
     return bind("min", x, y)
 
 
+@sections.integers
 def mulhi(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The upper half of the double-width product.
-
-    Args:
-        x, y: arrays of integers of one shape and dtype; or scalars.
-
-    Returns:
-        Array of their shape and dtype.
-
-    Raises:
-        TypeError: if dtypes or shapes differ, and for other dtypes.
 
     >>> lax.mulhi(jnp.array([2**30]), jnp.array([8]))
     Array([2], dtype=int32)
@@ -339,18 +274,9 @@ def rem(x: ArrayLike, y: ArrayLike) -> Array:
     return bind("rem", x, y)
 
 
+@sections.arithmetic
 def sub(x: ArrayLike, y: ArrayLike) -> Array:
     """x - y.
-
-    Args:
-        x, y: arrays of one dtype, not bool, and of one rank, where sizes of 1 broadcast; or
-          scalars.
-
-    Returns:
-        Array of the broadcast shape and of their dtype.
-
-    Raises:
-        TypeError: if dtypes or shapes differ, and for bool.
 
     >>> lax.sub(jnp.array([1, 2]), jnp.array([3, 4]))
     Array([-2, -2], dtype=int32)
@@ -416,17 +342,9 @@ def conj(x: ArrayLike) -> Array:
     return bind("conj", x, input_dtype=_core.asarray(x).dtype)
 
 
+@sections.analytic
 def reciprocal(x: ArrayLike) -> Array:
     """1 / x.
-
-    Args:
-        x: array, float or complex.
-
-    Returns:
-        Array of x's shape and dtype.
-
-    Raises:
-        TypeError: for other dtypes.
 
     >>> lax.reciprocal(jnp.array([2.0]))
     Array([0.5], dtype=float32)

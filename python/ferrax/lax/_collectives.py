@@ -21,6 +21,7 @@ from .._base.shapes import canonicalize_axis
 from .._core import bind
 from .._runtime.mesh import get_abstract_mesh
 from ..tree_util import tree_leaves, tree_map
+from . import _sections as sections
 from ._arithmetic import clamp
 from ._axis_names import _bound, _check_states, _even, _is_position, _manual, _names, _scope, _state, _varying, axis_index, axis_size
 from ._bodies import as_array
@@ -83,21 +84,11 @@ def _reduce(primitive, reducer, x, axis_name, groups):
     return tree_map(emit, x)
 
 
+@sections.collective
 def psum(x: _T, axis_name: Hashable | Sequence[Hashable], *, axis_index_groups: Sequence[Sequence[int]] | None = None) -> _T:
     """Sum of x over the named axis, everywhere.
 
     A Python number is multiplied by the axis size without an equation.
-
-    Args:
-        x: pytree of arrays.
-        axis_name: name of a mapped axis, or a tuple of names.
-        axis_index_groups: lists of positions, all of one size, to work within; None: all together.
-
-    Returns:
-        Pytree like x, the same at every position.
-
-    Raises:
-        NameError: the name is not bound.
 
     >>> jax.vmap(lambda x: lax.psum(x, "i"), axis_name="i")(jnp.array([1, 2]))
     Array([3, 3], dtype=int32)
@@ -117,19 +108,9 @@ def psum(x: _T, axis_name: Hashable | Sequence[Hashable], *, axis_index_groups: 
     return tree_map(sum_of, x)
 
 
+@sections.collective
 def pmean(x: _T, axis_name: Hashable | Sequence[Hashable], *, axis_index_groups: Sequence[Sequence[int]] | None = None) -> _T:
     """Mean of x over the named axis, at every position.
-
-    Args:
-        x: pytree of arrays.
-        axis_name: name of a mapped axis, or a tuple of names.
-        axis_index_groups: lists of positions, all of one size, to work within; None: all together.
-
-    Returns:
-        Pytree like x, the same at every position.
-
-    Raises:
-        NameError: the name is not bound.
 
     >>> jax.vmap(lambda x: lax.pmean(x, "i"), axis_name="i")(jnp.array([1.0, 2.0]))
     Array([1.5, 1.5], dtype=float32)
@@ -140,19 +121,9 @@ def pmean(x: _T, axis_name: Hashable | Sequence[Hashable], *, axis_index_groups:
     return tree_map(lambda v: v / n, psum(x, axis_name, axis_index_groups=axis_index_groups))
 
 
+@sections.collective
 def pmax(x: _T, axis_name: Hashable | Sequence[Hashable], *, axis_index_groups: Sequence[Sequence[int]] | None = None) -> _T:
     """Maximum of x over the named axis, everywhere.
-
-    Args:
-        x: pytree of arrays.
-        axis_name: name of a mapped axis, or a tuple of names.
-        axis_index_groups: lists of positions, all of one size, to work within; None: all together.
-
-    Returns:
-        Pytree like x, the same at every position.
-
-    Raises:
-        NameError: the name is not bound.
 
     >>> jax.vmap(lambda x: lax.pmax(x, "i"), axis_name="i")(jnp.array([1, 2]))
     Array([2, 2], dtype=int32)
@@ -160,19 +131,9 @@ def pmax(x: _T, axis_name: Hashable | Sequence[Hashable], *, axis_index_groups: 
     return _reduce("pmax", "reduce_max", x, axis_name, axis_index_groups)
 
 
+@sections.collective
 def pmin(x: _T, axis_name: Hashable | Sequence[Hashable], *, axis_index_groups: Sequence[Sequence[int]] | None = None) -> _T:
     """Minimum of x over the named axis, everywhere.
-
-    Args:
-        x: pytree of arrays.
-        axis_name: name of a mapped axis, or a tuple of names.
-        axis_index_groups: lists of positions, all of one size, to work within; None: all together.
-
-    Returns:
-        Pytree like x, the same at every position.
-
-    Raises:
-        NameError: the name is not bound.
 
     >>> jax.vmap(lambda x: lax.pmin(x, "i"), axis_name="i")(jnp.array([1, 2]))
     Array([1, 1], dtype=int32)

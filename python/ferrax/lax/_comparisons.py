@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .._core import bind
+from . import _sections as sections
 
 if TYPE_CHECKING:
     from .._core import Array
@@ -53,17 +54,9 @@ def population_count(x: ArrayLike) -> Array:
     return bind("population_count", x)
 
 
+@sections.bits
 def bitwise_and(x: ArrayLike, y: ArrayLike) -> Array:
     """Bitwise and.
-
-    Args:
-        x, y: arrays of one shape and dtype, integer or bool; or scalars.
-
-    Returns:
-        Array of their shape and dtype.
-
-    Raises:
-        TypeError: if dtypes or shapes differ, and for other dtypes.
 
     >>> lax.bitwise_and(jnp.array([6]), jnp.array([3]))
     Array([2], dtype=int32)
@@ -71,17 +64,9 @@ def bitwise_and(x: ArrayLike, y: ArrayLike) -> Array:
     return bind("and", x, y)
 
 
+@sections.bits
 def bitwise_or(x: ArrayLike, y: ArrayLike) -> Array:
     """Bitwise or.
-
-    Args:
-        x, y: arrays of one shape and dtype, integer or bool; or scalars.
-
-    Returns:
-        Array of their shape and dtype.
-
-    Raises:
-        TypeError: if dtypes or shapes differ, and for other dtypes.
 
     >>> lax.bitwise_or(jnp.array([6]), jnp.array([3]))
     Array([7], dtype=int32)
@@ -89,17 +74,9 @@ def bitwise_or(x: ArrayLike, y: ArrayLike) -> Array:
     return bind("or", x, y)
 
 
+@sections.bits
 def bitwise_xor(x: ArrayLike, y: ArrayLike) -> Array:
     """Bitwise exclusive or.
-
-    Args:
-        x, y: arrays of one shape and dtype, integer or bool; or scalars.
-
-    Returns:
-        Array of their shape and dtype.
-
-    Raises:
-        TypeError: if dtypes or shapes differ, and for other dtypes.
 
     >>> lax.bitwise_xor(jnp.array([6]), jnp.array([3]))
     Array([5], dtype=int32)
@@ -125,18 +102,9 @@ def eq(x: ArrayLike, y: ArrayLike) -> Array:
     return bind("eq", x, y)
 
 
+@sections.order
 def ge(x: ArrayLike, y: ArrayLike) -> Array:
     """x >= y, elementwise, as bool.
-
-    Args:
-        x, y: arrays of one dtype and of one rank, where sizes of 1 broadcast; or scalars.
-
-    Returns:
-        Array of bool of the broadcast shape.
-
-    Raises:
-        TypeError: if dtypes or shapes differ.
-        TypeError: for complex operands.
 
     >>> lax.ge(jnp.array([1, 2]), jnp.array([2, 2]))
     Array([False,  True], dtype=bool)
@@ -144,18 +112,9 @@ def ge(x: ArrayLike, y: ArrayLike) -> Array:
     return bind("ge", x, y)
 
 
+@sections.order
 def gt(x: ArrayLike, y: ArrayLike) -> Array:
     """x > y, elementwise, as bool.
-
-    Args:
-        x, y: arrays of one dtype and of one rank, where sizes of 1 broadcast; or scalars.
-
-    Returns:
-        Array of bool of the broadcast shape.
-
-    Raises:
-        TypeError: if dtypes or shapes differ.
-        TypeError: for complex operands.
 
     >>> lax.gt(jnp.array([1, 3]), jnp.array([2, 2]))
     Array([False,  True], dtype=bool)
@@ -163,18 +122,9 @@ def gt(x: ArrayLike, y: ArrayLike) -> Array:
     return bind("gt", x, y)
 
 
+@sections.order
 def le(x: ArrayLike, y: ArrayLike) -> Array:
     """x <= y, elementwise, as bool.
-
-    Args:
-        x, y: arrays of one dtype and of one rank, where sizes of 1 broadcast; or scalars.
-
-    Returns:
-        Array of bool of the broadcast shape.
-
-    Raises:
-        TypeError: if dtypes or shapes differ.
-        TypeError: for complex operands.
 
     >>> lax.le(jnp.array([1, 2]), jnp.array([2, 2]))
     Array([ True,  True], dtype=bool)
@@ -182,18 +132,9 @@ def le(x: ArrayLike, y: ArrayLike) -> Array:
     return bind("le", x, y)
 
 
+@sections.order
 def lt(x: ArrayLike, y: ArrayLike) -> Array:
     """x < y, elementwise, as bool.
-
-    Args:
-        x, y: arrays of one dtype and of one rank, where sizes of 1 broadcast; or scalars.
-
-    Returns:
-        Array of bool of the broadcast shape.
-
-    Raises:
-        TypeError: if dtypes or shapes differ.
-        TypeError: for complex operands.
 
     >>> lax.lt(jnp.array([1, 2]), jnp.array([2, 2]))
     Array([ True, False], dtype=bool)
@@ -219,17 +160,9 @@ def ne(x: ArrayLike, y: ArrayLike) -> Array:
     return bind("ne", x, y)
 
 
+@sections.integers
 def shift_left(x: ArrayLike, y: ArrayLike) -> Array:
     """x << y.
-
-    Args:
-        x, y: arrays of integers of one shape and dtype; or scalars.
-
-    Returns:
-        Array of their shape and dtype.
-
-    Raises:
-        TypeError: if dtypes or shapes differ, and for other dtypes.
 
     >>> lax.shift_left(jnp.array([1, 2]), jnp.array([3, 3]))
     Array([ 8, 16], dtype=int32)
@@ -237,17 +170,9 @@ def shift_left(x: ArrayLike, y: ArrayLike) -> Array:
     return bind("shift_left", x, y)
 
 
+@sections.integers
 def shift_right_arithmetic(x: ArrayLike, y: ArrayLike) -> Array:
     """x >> y that repeats the sign bit.
-
-    Args:
-        x, y: arrays of integers of one shape and dtype; or scalars.
-
-    Returns:
-        Array of their shape and dtype.
-
-    Raises:
-        TypeError: if dtypes or shapes differ, and for other dtypes.
 
     >>> lax.shift_right_arithmetic(jnp.array([-16]), jnp.array([2]))
     Array([-4], dtype=int32)
@@ -255,17 +180,9 @@ def shift_right_arithmetic(x: ArrayLike, y: ArrayLike) -> Array:
     return bind("shift_right_arithmetic", x, y)
 
 
+@sections.integers
 def shift_right_logical(x: ArrayLike, y: ArrayLike) -> Array:
     """x >> y that shifts in zeros.
-
-    Args:
-        x, y: arrays of integers of one shape and dtype; or scalars.
-
-    Returns:
-        Array of their shape and dtype.
-
-    Raises:
-        TypeError: if dtypes or shapes differ, and for other dtypes.
 
     >>> lax.shift_right_logical(jnp.array([16]), jnp.array([2]))
     Array([4], dtype=int32)

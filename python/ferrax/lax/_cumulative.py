@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .._core import bind
+from . import _sections as sections
 
 if TYPE_CHECKING:
     from .._core import Array
@@ -29,19 +30,9 @@ def _cumulative(name, operand, axis, reverse):
     return bind(name, operand, axis=axis, reverse=bool(reverse))
 
 
+@sections.cumulative
 def cumsum(operand: Array, axis: int = 0, reverse: bool = False) -> Array:
     """Running sum along `axis`, from the end if `reverse`.
-
-    Args:
-        operand: array of numbers.
-        axis: int, not negative.
-        reverse: bool: from the end.
-
-    Returns:
-        Array of operand's shape and dtype.
-
-    Raises:
-        ValueError: for an axis out of bounds.
 
     >>> lax.cumsum(jnp.array([1, 2, 3]))
     Array([1, 3, 6], dtype=int32)
@@ -49,19 +40,9 @@ def cumsum(operand: Array, axis: int = 0, reverse: bool = False) -> Array:
     return _cumulative("cumsum", operand, axis, reverse)
 
 
+@sections.cumulative
 def cumprod(operand: Array, axis: int = 0, reverse: bool = False) -> Array:
     """Running product along `axis`, from the end if `reverse`.
-
-    Args:
-        operand: array of numbers.
-        axis: int, not negative.
-        reverse: bool: from the end.
-
-    Returns:
-        Array of operand's shape and dtype.
-
-    Raises:
-        ValueError: for an axis out of bounds.
 
     >>> lax.cumprod(jnp.array([1, 2, 3]))
     Array([1, 2, 6], dtype=int32)
@@ -69,19 +50,9 @@ def cumprod(operand: Array, axis: int = 0, reverse: bool = False) -> Array:
     return _cumulative("cumprod", operand, axis, reverse)
 
 
+@sections.cumulative
 def cummax(operand: Array, axis: int = 0, reverse: bool = False) -> Array:
     """Running maximum along `axis`, from the end if `reverse`.
-
-    Args:
-        operand: array of numbers.
-        axis: int, not negative.
-        reverse: bool: from the end.
-
-    Returns:
-        Array of operand's shape and dtype.
-
-    Raises:
-        ValueError: for an axis out of bounds.
 
     >>> lax.cummax(jnp.array([1, 3, 2]))
     Array([1, 3, 3], dtype=int32)
@@ -89,19 +60,9 @@ def cummax(operand: Array, axis: int = 0, reverse: bool = False) -> Array:
     return _cumulative("cummax", operand, axis, reverse)
 
 
+@sections.cumulative
 def cummin(operand: Array, axis: int = 0, reverse: bool = False) -> Array:
     """Running minimum along `axis`, from the end if `reverse`.
-
-    Args:
-        operand: array of numbers.
-        axis: int, not negative.
-        reverse: bool: from the end.
-
-    Returns:
-        Array of operand's shape and dtype.
-
-    Raises:
-        ValueError: for an axis out of bounds.
 
     >>> lax.cummin(jnp.array([3, 1, 2]), reverse=True)
     Array([1, 1, 2], dtype=int32)
@@ -109,19 +70,9 @@ def cummin(operand: Array, axis: int = 0, reverse: bool = False) -> Array:
     return _cumulative("cummin", operand, axis, reverse)
 
 
+@sections.cumulative
 def cumlogsumexp(operand: Array, axis: int = 0, reverse: bool = False) -> Array:
     """Running log(sum(exp(x))) along `axis`, from the end if `reverse`.
-
-    Args:
-        operand: array of numbers.
-        axis: int, not negative.
-        reverse: bool: from the end.
-
-    Returns:
-        Array of operand's shape and dtype.
-
-    Raises:
-        ValueError: for an axis out of bounds.
 
     >>> lax.cumlogsumexp(jnp.array([0.0, 0.0]))
     Array([0.       , 0.6931472], dtype=float32)

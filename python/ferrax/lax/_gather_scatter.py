@@ -19,6 +19,7 @@ from .. import _core
 from .._base.dtypes import dtype_of, is_complex, refuse_keys
 from .._base.shapes import canonicalize_shape
 from .._core import bind
+from . import _sections as sections
 from ._arithmetic import add, rem
 from ._comparisons import select
 from ._control_flow import while_loop
@@ -200,6 +201,7 @@ def apply_where(x, mentions, func):
     return while_loop(left, step, (x, mentions))[0]
 
 
+@sections.scatter
 def scatter(
     operand: ArrayLike,
     scatter_indices: ArrayLike,
@@ -217,24 +219,13 @@ def scatter(
     affected: on the CPU they have the same values as without it, on a GPU the values after some of
     the updates in some order. The same applies to the other scatters.
 
-    Args:
-        operand: array.
-        scatter_indices: array of integers whose last axis is the index vectors.
-        updates: array of the windows, of operand's dtype.
-        dimension_numbers: `ScatterDimensionNumbers`.
-        indices_are_sorted: bool: a promise that the index vectors are in order.
-        unique_indices: bool: a promise that no two windows collide.
-        mode: `GatherScatterMode` or its name; None: "drop".
-
-    Returns:
-        Array of operand's shape and dtype.
-
     >>> lax.scatter(jnp.zeros(3), jnp.array([[2]]), jnp.array([5.0]), lax.ScatterDimensionNumbers((), (0,), (0,)))
     Array([0., 0., 5.], dtype=float32)
     """
     return _scatter("scatter", operand, scatter_indices, updates, dimension_numbers, indices_are_sorted, unique_indices, mode)
 
 
+@sections.scatter
 def scatter_add(
     operand: ArrayLike,
     scatter_indices: ArrayLike,
@@ -246,18 +237,6 @@ def scatter_add(
     mode: str | GatherScatterMode | None = None,
 ) -> Array:
     """`scatter` that adds `updates` to the elements; colliding windows add up.
-
-    Args:
-        operand: array.
-        scatter_indices: array of integers whose last axis is the index vectors.
-        updates: array of the windows, of operand's dtype.
-        dimension_numbers: `ScatterDimensionNumbers`.
-        indices_are_sorted: bool: a promise that the index vectors are in order.
-        unique_indices: bool: a promise that no two windows collide.
-        mode: `GatherScatterMode` or its name; None: "drop".
-
-    Returns:
-        Array of operand's shape and dtype.
 
     >>> lax.scatter_add(jnp.ones(3), jnp.array([[2], [2]]), jnp.array([5.0, 6.0]), lax.ScatterDimensionNumbers((), (0,), (0,)))
     Array([ 1.,  1., 12.], dtype=float32)
@@ -301,6 +280,7 @@ def scatter_sub(
     return _scatter("scatter-sub", operand, scatter_indices, updates, dimension_numbers, indices_are_sorted, unique_indices, mode)
 
 
+@sections.scatter
 def scatter_mul(
     operand: ArrayLike,
     scatter_indices: ArrayLike,
@@ -313,24 +293,13 @@ def scatter_mul(
 ) -> Array:
     """`scatter` that multiplies the elements by `updates`.
 
-    Args:
-        operand: array.
-        scatter_indices: array of integers whose last axis is the index vectors.
-        updates: array of the windows, of operand's dtype.
-        dimension_numbers: `ScatterDimensionNumbers`.
-        indices_are_sorted: bool: a promise that the index vectors are in order.
-        unique_indices: bool: a promise that no two windows collide.
-        mode: `GatherScatterMode` or its name; None: "drop".
-
-    Returns:
-        Array of operand's shape and dtype.
-
     >>> lax.scatter_mul(jnp.ones(3), jnp.array([[2], [2]]), jnp.array([5.0, 6.0]), lax.ScatterDimensionNumbers((), (0,), (0,)))
     Array([ 1.,  1., 30.], dtype=float32)
     """
     return _scatter("scatter-mul", operand, scatter_indices, updates, dimension_numbers, indices_are_sorted, unique_indices, mode)
 
 
+@sections.scatter
 def scatter_min(
     operand: ArrayLike,
     scatter_indices: ArrayLike,
@@ -343,24 +312,13 @@ def scatter_min(
 ) -> Array:
     """`scatter` that sets elements to the minimum of them and `updates`.
 
-    Args:
-        operand: array.
-        scatter_indices: array of integers whose last axis is the index vectors.
-        updates: array of the windows, of operand's dtype.
-        dimension_numbers: `ScatterDimensionNumbers`.
-        indices_are_sorted: bool: a promise that the index vectors are in order.
-        unique_indices: bool: a promise that no two windows collide.
-        mode: `GatherScatterMode` or its name; None: "drop".
-
-    Returns:
-        Array of operand's shape and dtype.
-
     >>> lax.scatter_min(jnp.ones(3), jnp.array([[2]]), jnp.array([-5.0]), lax.ScatterDimensionNumbers((), (0,), (0,)))
     Array([ 1.,  1., -5.], dtype=float32)
     """
     return _scatter("scatter-min", operand, scatter_indices, updates, dimension_numbers, indices_are_sorted, unique_indices, mode)
 
 
+@sections.scatter
 def scatter_max(
     operand: ArrayLike,
     scatter_indices: ArrayLike,
@@ -372,18 +330,6 @@ def scatter_max(
     mode: str | GatherScatterMode | None = None,
 ) -> Array:
     """`scatter` that sets elements to the maximum of them and `updates`.
-
-    Args:
-        operand: array.
-        scatter_indices: array of integers whose last axis is the index vectors.
-        updates: array of the windows, of operand's dtype.
-        dimension_numbers: `ScatterDimensionNumbers`.
-        indices_are_sorted: bool: a promise that the index vectors are in order.
-        unique_indices: bool: a promise that no two windows collide.
-        mode: `GatherScatterMode` or its name; None: "drop".
-
-    Returns:
-        Array of operand's shape and dtype.
 
     >>> lax.scatter_max(jnp.ones(3), jnp.array([[2]]), jnp.array([5.0]), lax.ScatterDimensionNumbers((), (0,), (0,)))
     Array([1., 1., 5.], dtype=float32)

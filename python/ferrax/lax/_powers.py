@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from .. import _core
 from .._base.dtypes import is_inexact
 from .._core import bind
+from . import _sections as sections
 from ._parameters import accuracy_parameters
 
 if TYPE_CHECKING:
@@ -41,19 +42,9 @@ def cbrt(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> A
     return bind("cbrt", x, **accuracy_parameters(accuracy))
 
 
+@sections.accurate
 def exp(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array:
     """e ** x.
-
-    Args:
-        x: array, float or complex.
-        accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one
-          implementation, which is within 2 ulp.
-
-    Returns:
-        Array of x's shape and dtype.
-
-    Raises:
-        TypeError: for other dtypes.
 
     >>> lax.exp(jnp.array([0.0]))
     Array([1.], dtype=float32)
@@ -61,19 +52,9 @@ def exp(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Ar
     return bind("exp", x, **accuracy_parameters(accuracy))
 
 
+@sections.accurate
 def exp2(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array:
     """2 ** x.
-
-    Args:
-        x: array, float or complex.
-        accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one
-          implementation, which is within 2 ulp.
-
-    Returns:
-        Array of x's shape and dtype.
-
-    Raises:
-        TypeError: for other dtypes.
 
     >>> lax.exp2(jnp.array([3.0]))
     Array([8.], dtype=float32)
@@ -81,19 +62,9 @@ def exp2(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> A
     return bind("exp2", x, **accuracy_parameters(accuracy))
 
 
+@sections.accurate
 def expm1(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array:
     """e ** x - 1, accurate near zero.
-
-    Args:
-        x: array, float or complex.
-        accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one
-          implementation, which is within 2 ulp.
-
-    Returns:
-        Array of x's shape and dtype.
-
-    Raises:
-        TypeError: for other dtypes.
 
     >>> lax.expm1(jnp.array([0.0]))
     Array([0.], dtype=float32)
@@ -101,19 +72,9 @@ def expm1(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> 
     return bind("expm1", x, **accuracy_parameters(accuracy))
 
 
+@sections.accurate
 def log(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array:
     """Natural logarithm.
-
-    Args:
-        x: array, float or complex.
-        accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one
-          implementation, which is within 2 ulp.
-
-    Returns:
-        Array of x's shape and dtype.
-
-    Raises:
-        TypeError: for other dtypes.
 
     >>> lax.log(jnp.array([1.0]))
     Array([0.], dtype=float32)
@@ -121,19 +82,9 @@ def log(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Ar
     return bind("log", x, **accuracy_parameters(accuracy))
 
 
+@sections.accurate
 def log1p(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array:
     """log(1 + x), accurate near zero.
-
-    Args:
-        x: array, float or complex.
-        accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one
-          implementation, which is within 2 ulp.
-
-    Returns:
-        Array of x's shape and dtype.
-
-    Raises:
-        TypeError: for other dtypes.
 
     >>> lax.log1p(jnp.array([0.0]))
     Array([0.], dtype=float32)
@@ -141,19 +92,9 @@ def log1p(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> 
     return bind("log1p", x, **accuracy_parameters(accuracy))
 
 
+@sections.accurate
 def logistic(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array:
     """1 / (1 + exp(-x)).
-
-    Args:
-        x: array, float or complex.
-        accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one
-          implementation, which is within 2 ulp.
-
-    Returns:
-        Array of x's shape and dtype.
-
-    Raises:
-        TypeError: for other dtypes.
 
     >>> lax.logistic(jnp.array([0.0]))
     Array([0.5], dtype=float32)
@@ -161,19 +102,9 @@ def logistic(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) 
     return bind("logistic", x, **accuracy_parameters(accuracy))
 
 
+@sections.accurate
 def rsqrt(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array:
     """1 / sqrt(x).
-
-    Args:
-        x: array, float or complex.
-        accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one
-          implementation, which is within 2 ulp.
-
-    Returns:
-        Array of x's shape and dtype.
-
-    Raises:
-        TypeError: for other dtypes.
 
     >>> lax.rsqrt(jnp.array([4.0]))
     Array([0.5], dtype=float32)
@@ -181,19 +112,9 @@ def rsqrt(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> 
     return bind("rsqrt", x, **accuracy_parameters(accuracy))
 
 
+@sections.accurate
 def sqrt(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array:
     """Square root.
-
-    Args:
-        x: array, float or complex.
-        accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one
-          implementation, which is within 2 ulp.
-
-    Returns:
-        Array of x's shape and dtype.
-
-    Raises:
-        TypeError: for other dtypes.
 
     >>> lax.sqrt(jnp.array([9.0]))
     Array([3.], dtype=float32)

@@ -21,7 +21,7 @@ from .._base.dtypes import dtype_of, highest, is_bool, is_integer, lowest, reque
 from .._base.tracebacks import api_boundary
 from .._core import bind
 from .._sharding.parts import sharded
-from . import _arithmetic, _comparisons
+from . import _arithmetic, _comparisons, _sections as sections
 from ._creation import convert_element_type
 
 if TYPE_CHECKING:
@@ -131,19 +131,9 @@ def reduce_min(operand: ArrayLike, axes: Sequence[int]) -> Array:
     return _reduce("reduce_min", operand, axes)
 
 
+@sections.logical_reduction
 def reduce_and(operand: ArrayLike, axes: Sequence[int]) -> Array:
     """Bitwise and over `axes`.
-
-    Args:
-        operand: array, integer or bool.
-        axes: sequence of ints, not negative.
-
-    Returns:
-        Array of operand's dtype without these axes.
-
-    Raises:
-        TypeError: for other dtypes.
-        ValueError: for axes out of bounds or named twice.
 
     >>> lax.reduce_and(jnp.array([6, 3]), (0,))
     Array(2, dtype=int32)
@@ -151,19 +141,9 @@ def reduce_and(operand: ArrayLike, axes: Sequence[int]) -> Array:
     return _reduce("reduce_and", operand, axes)
 
 
+@sections.logical_reduction
 def reduce_or(operand: ArrayLike, axes: Sequence[int]) -> Array:
     """Bitwise or over `axes`.
-
-    Args:
-        operand: array, integer or bool.
-        axes: sequence of ints, not negative.
-
-    Returns:
-        Array of operand's dtype without these axes.
-
-    Raises:
-        TypeError: for other dtypes.
-        ValueError: for axes out of bounds or named twice.
 
     >>> lax.reduce_or(jnp.array([6, 3]), (0,))
     Array(7, dtype=int32)
@@ -171,19 +151,9 @@ def reduce_or(operand: ArrayLike, axes: Sequence[int]) -> Array:
     return _reduce("reduce_or", operand, axes)
 
 
+@sections.logical_reduction
 def reduce_xor(operand: ArrayLike, axes: Sequence[int]) -> Array:
     """Bitwise exclusive or over `axes`.
-
-    Args:
-        operand: array, integer or bool.
-        axes: sequence of ints, not negative.
-
-    Returns:
-        Array of operand's dtype without these axes.
-
-    Raises:
-        TypeError: for other dtypes.
-        ValueError: for axes out of bounds or named twice.
 
     >>> lax.reduce_xor(jnp.array([6, 3]), (0,))
     Array(5, dtype=int32)
@@ -198,20 +168,9 @@ def _arg_reduce(name, operand, axis, index_dtype):
     return bind(name, operand, axes=(axis,), index_dtype=requested(name, index_dtype))
 
 
+@sections.position
 def argmax(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
     """Index of the first maximum along `axis`, as `index_dtype`; of the first nan if there is one.
-
-    Args:
-        operand: array of real numbers or bool.
-        axis: int, not negative.
-        index_dtype: integer dtype of the result.
-
-    Returns:
-        Array of `index_dtype` without the axis.
-
-    Raises:
-        ValueError: for an axis out of bounds or of size 0.
-        TypeError: for complex operands, or a dtype that is not an integer.
 
     >>> lax.argmax(jnp.array([1, 5, 2]), 0, "int32")
     Array(1, dtype=int32)
@@ -219,20 +178,9 @@ def argmax(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
     return _arg_reduce("argmax", operand, axis, index_dtype)
 
 
+@sections.position
 def argmin(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
     """Index of the first minimum along `axis`, as `index_dtype`; of the first nan if there is one.
-
-    Args:
-        operand: array of real numbers or bool.
-        axis: int, not negative.
-        index_dtype: integer dtype of the result.
-
-    Returns:
-        Array of `index_dtype` without the axis.
-
-    Raises:
-        ValueError: for an axis out of bounds or of size 0.
-        TypeError: for complex operands, or a dtype that is not an integer.
 
     >>> lax.argmin(jnp.array([4, 1, 2]), 0, "int32")
     Array(1, dtype=int32)

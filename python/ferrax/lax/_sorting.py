@@ -17,6 +17,7 @@ import numpy as np
 from .._base.dtypes import dtype_of, is_floating, refuse_sorted_keys
 from .._base.shapes import canonicalize_axis
 from .._core import bind
+from . import _sections as sections
 
 if TYPE_CHECKING:
     from .._core import Array
@@ -128,28 +129,12 @@ def _approx(operand, k, is_max_k, reduction_dimension, recall_target, reduction_
     )
 
 
+@sections.approximate
 def approx_max_k(
     operand: Array, k: int, reduction_dimension: int = -1, recall_target: float = 0.95, reduction_input_size_override: int = -1, aggregate_to_topk: bool = True
 ) -> tuple[Array, Array]:
     """The k largest elements along `reduction_dimension` and their indices; ours are exact, so
     `recall_target` is always met.
-
-    Args:
-        operand: array of floats.
-        k: int, at most the size of the axis.
-        reduction_dimension: int.
-        recall_target: float: decides how many candidates there are.
-        reduction_input_size_override: int: the number of elements that the recall is of, where the
-          operand is a part of them; negative: the size of the axis.
-        aggregate_to_topk: bool: k results; otherwise the candidates for them, in order: as many as
-          the partial reduction of a TPU leaves.
-
-    Returns:
-        (values, indices): two arrays of size k along the axis, or of as many as there are
-        candidates, of operand's dtype and int32.
-
-    Raises:
-        ValueError: for other dtypes.
 
     >>> lax.approx_max_k(jnp.array([3.0, 1.0, 2.0]), 2)
     [Array([3., 2.], dtype=float32), Array([0, 2], dtype=int32)]
@@ -157,28 +142,12 @@ def approx_max_k(
     return _approx(operand, k, True, reduction_dimension, recall_target, reduction_input_size_override, aggregate_to_topk)
 
 
+@sections.approximate
 def approx_min_k(
     operand: Array, k: int, reduction_dimension: int = -1, recall_target: float = 0.95, reduction_input_size_override: int = -1, aggregate_to_topk: bool = True
 ) -> tuple[Array, Array]:
     """The k smallest elements along `reduction_dimension` and their indices; ours are exact, so
     `recall_target` is always met.
-
-    Args:
-        operand: array of floats.
-        k: int, at most the size of the axis.
-        reduction_dimension: int.
-        recall_target: float: decides how many candidates there are.
-        reduction_input_size_override: int: the number of elements that the recall is of, where the
-          operand is a part of them; negative: the size of the axis.
-        aggregate_to_topk: bool: k results; otherwise the candidates for them, in order: as many as
-          the partial reduction of a TPU leaves.
-
-    Returns:
-        (values, indices): two arrays of size k along the axis, or of as many as there are
-        candidates, of operand's dtype and int32.
-
-    Raises:
-        ValueError: for other dtypes.
 
     >>> lax.approx_min_k(jnp.array([3.0, 1.0, 2.0]), 2)
     [Array([1., 2.], dtype=float32), Array([1, 2], dtype=int32)]

@@ -11,23 +11,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .._core import bind
+from . import _sections as sections
 
 if TYPE_CHECKING:
     from .._core import Array
     from ..typing import ArrayLike
 
 
+@sections.of_floats
 def bessel_i0e(x: ArrayLike) -> Array:
     """exp(-|x|) I0(x), the scaled modified Bessel function of order 0.
-
-    Args:
-        x: array of floats.
-
-    Returns:
-        Array of x's shape and dtype.
-
-    Raises:
-        TypeError: for other dtypes.
 
     >>> lax.bessel_i0e(jnp.array([0.0, 1.0]))
     Array([1.       , 0.4657596], dtype=float32)
@@ -35,17 +28,9 @@ def bessel_i0e(x: ArrayLike) -> Array:
     return bind("bessel_i0e", x)
 
 
+@sections.of_floats
 def bessel_i1e(x: ArrayLike) -> Array:
     """exp(-|x|) I1(x), the scaled modified Bessel function of order 1.
-
-    Args:
-        x: array of floats.
-
-    Returns:
-        Array of x's shape and dtype.
-
-    Raises:
-        TypeError: for other dtypes.
 
     >>> lax.bessel_i1e(jnp.array([0.0, 1.0]))
     Array([0.        , 0.20791042], dtype=float32)
@@ -53,17 +38,9 @@ def bessel_i1e(x: ArrayLike) -> Array:
     return bind("bessel_i1e", x)
 
 
+@sections.of_floats
 def digamma(x: ArrayLike) -> Array:
     """d/dx log Gamma(x).
-
-    Args:
-        x: array of floats.
-
-    Returns:
-        Array of x's shape and dtype.
-
-    Raises:
-        TypeError: for other dtypes.
 
     >>> lax.digamma(jnp.array([1.0, 2.0]))
     Array([-0.5772156 ,  0.42278433], dtype=float32)
@@ -71,17 +48,9 @@ def digamma(x: ArrayLike) -> Array:
     return bind("digamma", x)
 
 
+@sections.of_floats
 def erf(x: ArrayLike) -> Array:
     """The error function, 2/sqrt(pi) * integral of exp(-t**2) from 0 to x.
-
-    Args:
-        x: array of floats.
-
-    Returns:
-        Array of x's shape and dtype.
-
-    Raises:
-        TypeError: for other dtypes.
 
     >>> lax.erf(jnp.array([0.0]))
     Array([0.], dtype=float32)
@@ -107,17 +76,9 @@ def erf_inv(x: ArrayLike) -> Array:
     return bind("erf_inv", x)
 
 
+@sections.of_floats
 def erfc(x: ArrayLike) -> Array:
     """1 - erf(x), without cancellation.
-
-    Args:
-        x: array of floats.
-
-    Returns:
-        Array of x's shape and dtype.
-
-    Raises:
-        TypeError: for other dtypes.
 
     >>> lax.erfc(jnp.array([0.0]))
     Array([1.], dtype=float32)
@@ -125,17 +86,9 @@ def erfc(x: ArrayLike) -> Array:
     return bind("erfc", x)
 
 
+@sections.of_floats
 def lgamma(x: ArrayLike) -> Array:
     """log |Gamma(x)|.
-
-    Args:
-        x: array of floats.
-
-    Returns:
-        Array of x's shape and dtype.
-
-    Raises:
-        TypeError: for other dtypes.
 
     >>> lax.lgamma(jnp.array([1.0]))
     Array([0.], dtype=float32)
@@ -143,17 +96,9 @@ def lgamma(x: ArrayLike) -> Array:
     return bind("lgamma", x)
 
 
+@sections.incomplete_gamma
 def igamma(a: ArrayLike, x: ArrayLike) -> Array:
     """Regularised lower incomplete gamma function P(a, x).
-
-    Args:
-        a, x: float arrays of one dtype and of one rank, where sizes of 1 broadcast; or scalars.
-
-    Returns:
-        Array of the broadcast shape and of their dtype.
-
-    Raises:
-        TypeError: if dtypes or shapes differ, and for other dtypes.
 
     >>> lax.igamma(jnp.array([2.0, 2.0]), jnp.array([0.0, 2.0]))
     Array([0.       , 0.5939942], dtype=float32)
@@ -161,17 +106,9 @@ def igamma(a: ArrayLike, x: ArrayLike) -> Array:
     return bind("igamma", a, x)
 
 
+@sections.incomplete_gamma
 def igamma_grad_a(a: ArrayLike, x: ArrayLike) -> Array:
     """d/da P(a, x).
-
-    Args:
-        a, x: float arrays of one dtype and of one rank, where sizes of 1 broadcast; or scalars.
-
-    Returns:
-        Array of the broadcast shape and of their dtype.
-
-    Raises:
-        TypeError: if dtypes or shapes differ, and for other dtypes.
 
     >>> lax.igamma_grad_a(jnp.array([2.0]), jnp.array([1.5]))
     Array([-0.3134887], dtype=float32)
@@ -179,17 +116,9 @@ def igamma_grad_a(a: ArrayLike, x: ArrayLike) -> Array:
     return bind("igamma_grad_a", a, x)
 
 
+@sections.incomplete_gamma
 def igammac(a: ArrayLike, x: ArrayLike) -> Array:
     """Regularised upper incomplete gamma function Q(a, x).
-
-    Args:
-        a, x: float arrays of one dtype and of one rank, where sizes of 1 broadcast; or scalars.
-
-    Returns:
-        Array of the broadcast shape and of their dtype.
-
-    Raises:
-        TypeError: if dtypes or shapes differ, and for other dtypes.
 
     >>> lax.igammac(jnp.array([2.0, 2.0]), jnp.array([0.0, 2.0]))
     Array([1.       , 0.4060058], dtype=float32)

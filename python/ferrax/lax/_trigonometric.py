@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .._core import bind
+from . import _sections as sections
 from ._parameters import accuracy_parameters
 
 if TYPE_CHECKING:
@@ -19,17 +20,9 @@ if TYPE_CHECKING:
     from ._parameters import AccuracyMode, Tolerance
 
 
+@sections.analytic
 def acos(x: ArrayLike) -> Array:
     """Arc cosine in radians.
-
-    Args:
-        x: array, float or complex.
-
-    Returns:
-        Array of x's shape and dtype.
-
-    Raises:
-        TypeError: for other dtypes.
 
     >>> lax.acos(jnp.array([1.0]))
     Array([0.], dtype=float32)
@@ -37,17 +30,9 @@ def acos(x: ArrayLike) -> Array:
     return bind("acos", x)
 
 
+@sections.analytic
 def acosh(x: ArrayLike) -> Array:
     """Inverse hyperbolic cosine.
-
-    Args:
-        x: array, float or complex.
-
-    Returns:
-        Array of x's shape and dtype.
-
-    Raises:
-        TypeError: for other dtypes.
 
     >>> lax.acosh(jnp.array([1.0]))
     Array([0.], dtype=float32)
@@ -55,17 +40,9 @@ def acosh(x: ArrayLike) -> Array:
     return bind("acosh", x)
 
 
+@sections.analytic
 def asin(x: ArrayLike) -> Array:
     """Arc sine in radians.
-
-    Args:
-        x: array, float or complex.
-
-    Returns:
-        Array of x's shape and dtype.
-
-    Raises:
-        TypeError: for other dtypes.
 
     >>> lax.asin(jnp.array([0.0]))
     Array([0.], dtype=float32)
@@ -73,17 +50,9 @@ def asin(x: ArrayLike) -> Array:
     return bind("asin", x)
 
 
+@sections.analytic
 def asinh(x: ArrayLike) -> Array:
     """Inverse hyperbolic sine.
-
-    Args:
-        x: array, float or complex.
-
-    Returns:
-        Array of x's shape and dtype.
-
-    Raises:
-        TypeError: for other dtypes.
 
     >>> lax.asinh(jnp.array([0.0]))
     Array([0.], dtype=float32)
@@ -91,17 +60,9 @@ def asinh(x: ArrayLike) -> Array:
     return bind("asinh", x)
 
 
+@sections.analytic
 def atan(x: ArrayLike) -> Array:
     """Arc tangent in radians.
-
-    Args:
-        x: array, float or complex.
-
-    Returns:
-        Array of x's shape and dtype.
-
-    Raises:
-        TypeError: for other dtypes.
 
     >>> lax.atan(jnp.array([0.0]))
     Array([0.], dtype=float32)
@@ -109,17 +70,9 @@ def atan(x: ArrayLike) -> Array:
     return bind("atan", x)
 
 
+@sections.analytic
 def atanh(x: ArrayLike) -> Array:
     """Inverse hyperbolic tangent.
-
-    Args:
-        x: array, float or complex.
-
-    Returns:
-        Array of x's shape and dtype.
-
-    Raises:
-        TypeError: for other dtypes.
 
     >>> lax.atanh(jnp.array([0.0]))
     Array([0.], dtype=float32)
@@ -127,17 +80,9 @@ def atanh(x: ArrayLike) -> Array:
     return bind("atanh", x)
 
 
+@sections.analytic
 def cosh(x: ArrayLike) -> Array:
     """Hyperbolic cosine.
-
-    Args:
-        x: array, float or complex.
-
-    Returns:
-        Array of x's shape and dtype.
-
-    Raises:
-        TypeError: for other dtypes.
 
     >>> lax.cosh(jnp.array([0.0]))
     Array([1.], dtype=float32)
@@ -145,17 +90,9 @@ def cosh(x: ArrayLike) -> Array:
     return bind("cosh", x)
 
 
+@sections.analytic
 def sinh(x: ArrayLike) -> Array:
     """Hyperbolic sine.
-
-    Args:
-        x: array, float or complex.
-
-    Returns:
-        Array of x's shape and dtype.
-
-    Raises:
-        TypeError: for other dtypes.
 
     >>> lax.sinh(jnp.array([0.0]))
     Array([0.], dtype=float32)
@@ -163,19 +100,9 @@ def sinh(x: ArrayLike) -> Array:
     return bind("sinh", x)
 
 
+@sections.accurate
 def cos(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array:
     """Cosine of x radians.
-
-    Args:
-        x: array, float or complex.
-        accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one
-          implementation, which is within 2 ulp.
-
-    Returns:
-        Array of x's shape and dtype.
-
-    Raises:
-        TypeError: for other dtypes.
 
     >>> lax.cos(jnp.array([0.0]))
     Array([1.], dtype=float32)
@@ -183,19 +110,9 @@ def cos(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Ar
     return bind("cos", x, **accuracy_parameters(accuracy))
 
 
+@sections.accurate
 def sin(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array:
     """Sine of x radians.
-
-    Args:
-        x: array, float or complex.
-        accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one
-          implementation, which is within 2 ulp.
-
-    Returns:
-        Array of x's shape and dtype.
-
-    Raises:
-        TypeError: for other dtypes.
 
     >>> lax.sin(jnp.array([0.0]))
     Array([0.], dtype=float32)
@@ -203,19 +120,9 @@ def sin(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Ar
     return bind("sin", x, **accuracy_parameters(accuracy))
 
 
+@sections.accurate
 def tan(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array:
     """Tangent of x radians.
-
-    Args:
-        x: array, float or complex.
-        accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one
-          implementation, which is within 2 ulp.
-
-    Returns:
-        Array of x's shape and dtype.
-
-    Raises:
-        TypeError: for other dtypes.
 
     >>> lax.tan(jnp.array([0.0]))
     Array([0.], dtype=float32)
@@ -223,19 +130,9 @@ def tan(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Ar
     return bind("tan", x, **accuracy_parameters(accuracy))
 
 
+@sections.accurate
 def tanh(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array:
     """Hyperbolic tangent.
-
-    Args:
-        x: array, float or complex.
-        accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one
-          implementation, which is within 2 ulp.
-
-    Returns:
-        Array of x's shape and dtype.
-
-    Raises:
-        TypeError: for other dtypes.
 
     >>> lax.tanh(jnp.array([0.0]))
     Array([0.], dtype=float32)

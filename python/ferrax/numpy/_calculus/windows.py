@@ -18,6 +18,7 @@ from ..._base.shapes import whole
 from ..._core import bind
 from .._creation.filled import ones
 from .._math.exponential import i0
+from .._support import sections
 from .._support.arguments import constant
 
 if TYPE_CHECKING:
@@ -33,14 +34,9 @@ def _points(M):
     return M, dtype, bind("iota", dtype=dtype, shape=(M,), dimension=0)
 
 
+@sections.window
 def bartlett(M: int) -> Array:
     """The triangular window with zeros at its ends.
-
-    Args:
-        M: int: the number of points.
-
-    Returns:
-        Vector of the default float, empty for M < 1.
 
     >>> jnp.bartlett(3)
     Array([0., 1., 0.], dtype=float32)
@@ -58,14 +54,9 @@ def _cosine(n, k, M, dtype):
     return bind("cos", bind("div", bind("mul", c(2 * k * np.pi), n), c(M - 1)))
 
 
+@sections.window
 def blackman(M: int) -> Array:
     """0.42 - 0.5 cos(2 pi n / (M - 1)) + 0.08 cos(4 pi n / (M - 1)).
-
-    Args:
-        M: int: the number of points.
-
-    Returns:
-        Vector of the default float, empty for M < 1.
 
     >>> jnp.blackman(3).round(3)
     Array([-0.,  1., -0.], dtype=float32)
@@ -78,14 +69,9 @@ def blackman(M: int) -> Array:
     return bind("add", first, bind("mul", c(0.08), _cosine(n, 2, M, dtype)))
 
 
+@sections.window
 def hamming(M: int) -> Array:
     """0.54 - 0.46 cos(2 pi n / (M - 1)).
-
-    Args:
-        M: int: the number of points.
-
-    Returns:
-        Vector of the default float, empty for M < 1.
 
     >>> jnp.hamming(3).round(3)
     Array([0.08, 1.  , 0.08], dtype=float32)
@@ -95,14 +81,9 @@ def hamming(M: int) -> Array:
     return n if M <= 1 else bind("sub", c(0.54), bind("mul", c(0.46), _cosine(n, 1, M, dtype)))
 
 
+@sections.window
 def hanning(M: int) -> Array:
     """0.5 (1 - cos(2 pi n / (M - 1))).
-
-    Args:
-        M: int: the number of points.
-
-    Returns:
-        Vector of the default float, empty for M < 1.
 
     >>> jnp.hanning(3)
     Array([0., 1., 0.], dtype=float32)

@@ -19,6 +19,7 @@ from ..._base.shapes import canonicalize_shape
 from ..._core import bind
 from ..._sharding.parts import placed, sharded
 from ...lax._creation import beside, integer_scalar, keys_of, varying_like
+from .._support import sections
 from .._support.arguments import Array, check_arraylike, constant, convert, is_arraylike, ndim_of, shape_of
 from .arrays import _SCALARS, _placed, _real_if_needed, _scalar, array
 
@@ -57,6 +58,7 @@ def _dtype_beside(name, shape, dtype):
     return requested(name, dtype, float)
 
 
+@sections.filled
 def zeros(
     shape: SupportsIndex | Sequence[SupportsIndex] | np.ndarray,
     dtype: Any = None,
@@ -65,19 +67,6 @@ def zeros(
     out_sharding: NamedSharding | PartitionSpec | None = None,
 ) -> Array:
     """Zeros of `shape` (an integer or a sequence of them) and `dtype` (default float).
-
-    Args:
-        shape: int or sequence of ints.
-        dtype: dtype of the result; None: the default float.
-        device: where the result lives: a device or a sharding; None: the default device.
-        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or
-          `PartitionSpec`; None: derived from the operands.
-
-    Returns:
-        Array of `shape` and `dtype`.
-
-    Raises:
-        TypeError: for sizes that are not integers or are negative.
 
     >>> jnp.zeros((2, 2))
     Array([[0., 0.],
@@ -89,6 +78,7 @@ def zeros(
     return _uniform(0, canonicalize_shape(shape), dtype, device)
 
 
+@sections.filled
 def ones(
     shape: SupportsIndex | Sequence[SupportsIndex] | np.ndarray,
     dtype: Any = None,
@@ -97,19 +87,6 @@ def ones(
     out_sharding: NamedSharding | PartitionSpec | None = None,
 ) -> Array:
     """Ones of `shape` and `dtype` (default float).
-
-    Args:
-        shape: int or sequence of ints.
-        dtype: dtype of the result; None: the default float.
-        device: where the result lives: a device or a sharding; None: the default device.
-        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or
-          `PartitionSpec`; None: derived from the operands.
-
-    Returns:
-        Array of `shape` and `dtype`.
-
-    Raises:
-        TypeError: for sizes that are not integers or are negative.
 
     >>> jnp.ones(3, dtype="int32")
     Array([1, 1, 1], dtype=int32)
@@ -120,6 +97,7 @@ def ones(
     return _uniform(1, canonicalize_shape(shape), dtype, device)
 
 
+@sections.filled
 def empty(
     shape: SupportsIndex | Sequence[SupportsIndex] | np.ndarray,
     dtype: Any = None,
@@ -128,19 +106,6 @@ def empty(
     out_sharding: NamedSharding | PartitionSpec | None = None,
 ) -> Array:
     """The same as `zeros`.
-
-    Args:
-        shape: int or sequence of ints.
-        dtype: dtype of the result; None: the default float.
-        device: where the result lives: a device or a sharding; None: the default device.
-        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or
-          `PartitionSpec`; None: derived from the operands.
-
-    Returns:
-        Array of `shape` and `dtype`.
-
-    Raises:
-        TypeError: for sizes that are not integers or are negative.
 
     >>> jnp.empty((0, 2)).shape
     (0, 2)
@@ -241,6 +206,7 @@ def _weak_constant(value, dtype):
     return {"f": float, "c": complex}.get(dtype.kind, int)(value)
 
 
+@sections.filled_like
 def zeros_like(
     a: Any,
     dtype: Any = None,
@@ -251,17 +217,6 @@ def zeros_like(
 ) -> Array:
     """Zeros of a's shape and dtype, unless given.
 
-    Args:
-        a: array.
-        dtype: dtype of the result; None: a's.
-        shape: int or sequence of ints; None: a's.
-        device: where the result lives: a device or a sharding; None: the default device.
-        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or
-          `PartitionSpec`; None: derived from the operands.
-
-    Returns:
-        Array of `shape` and `dtype`.
-
     >>> jnp.zeros_like(jnp.arange(3))
     Array([0, 0, 0], dtype=int32)
     """
@@ -271,6 +226,7 @@ def zeros_like(
     return _filled_like(a, 0, dtype, shape, weak, device)
 
 
+@sections.filled_like
 def ones_like(
     a: Any,
     dtype: Any = None,
@@ -280,17 +236,6 @@ def ones_like(
     out_sharding: NamedSharding | PartitionSpec | None = None,
 ) -> Array:
     """Ones of a's shape and dtype, unless given.
-
-    Args:
-        a: array.
-        dtype: dtype of the result; None: a's.
-        shape: int or sequence of ints; None: a's.
-        device: where the result lives: a device or a sharding; None: the default device.
-        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or
-          `PartitionSpec`; None: derived from the operands.
-
-    Returns:
-        Array of `shape` and `dtype`.
 
     >>> jnp.ones_like(jnp.arange(3))
     Array([1, 1, 1], dtype=int32)

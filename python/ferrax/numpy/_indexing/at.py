@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from ..._core import Array
     from ...sharding import NamedSharding, PartitionSpec
     from ...typing import ArrayLike
+
+_F = TypeVar("_F", bound="Callable[..., Any]")
 
 
 def _shape(x):
@@ -481,6 +483,28 @@ def _broadcast_update(y, shape):
     return _core.broadcast_to(y, shape)
 
 
+def _updating(like: _F, name: str, primitive: str, text: str, combine: Callable[..., Array] | None = None) -> _F:
+    """A method of `IndexUpdateRef` with the parameters of another one.
+
+    combine: computes the result of x and of ones that are updated.
+    """
+
+    def update(
+        self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, out_sharding=None, wrap_negative_indices=True
+    ):  # fmt: skip
+        if out_sharding is not None:
+            return sharded(update, locals())
+        x = self.array if combine is None else ones_like(self.array)
+        out = _update(primitive, x, self.index, values, indices_are_sorted, unique_indices, mode, wrap_negative_indices)
+        return out if combine is None else combine(self.array, out)
+
+    # to frames a method like those that are written out
+    update.__code__ = update.__code__.replace(co_name=name, co_qualname=f"IndexUpdateRef.{name}")
+    update.__name__, update.__qualname__, update.__doc__ = name, f"IndexUpdateRef.{name}", text
+    update.__annotations__ = like.__annotations__
+    return update
+
+
 class IndexUpdateHelper:
     """`x.at`: index it, then call the update to make. x itself is never changed."""
 
@@ -552,115 +576,13 @@ class IndexUpdateRef:
             return sharded(IndexUpdateRef.set, locals())
         return _update("scatter", self.array, self.index, values, indices_are_sorted, unique_indices, mode, wrap_negative_indices)
 
-    def add(
-        self,
-        values: ArrayLike,
-        *,
-        indices_are_sorted: bool = False,
-        unique_indices: bool = False,
-        mode: str | GatherScatterMode | None = None,
-        out_sharding: NamedSharding | PartitionSpec | None = None,
-        wrap_negative_indices: bool = True,
-    ) -> Array:
-        """x with x[index] += values; repeated indices add up."""
-        if out_sharding is not None:
-            return sharded(IndexUpdateRef.add, locals())
-        return _update("scatter-add", self.array, self.index, values, indices_are_sorted, unique_indices, mode, wrap_negative_indices)
-
-    def subtract(
-        self,
-        values: ArrayLike,
-        *,
-        indices_are_sorted: bool = False,
-        unique_indices: bool = False,
-        mode: str | GatherScatterMode | None = None,
-        out_sharding: NamedSharding | PartitionSpec | None = None,
-        wrap_negative_indices: bool = True,
-    ) -> Array:
-        """x with x[index] -= values; repeated indices add up."""
-        if out_sharding is not None:
-            return sharded(IndexUpdateRef.subtract, locals())
-        return _update("scatter-sub", self.array, self.index, values, indices_are_sorted, unique_indices, mode, wrap_negative_indices)
-
-    def multiply(
-        self,
-        values: ArrayLike,
-        *,
-        indices_are_sorted: bool = False,
-        unique_indices: bool = False,
-        mode: str | GatherScatterMode | None = None,
-        out_sharding: NamedSharding | PartitionSpec | None = None,
-        wrap_negative_indices: bool = True,
-    ) -> Array:
-        """x with x[index] *= values; repeated indices multiply up."""
-        if out_sharding is not None:
-            return sharded(IndexUpdateRef.multiply, locals())
-        return _update("scatter-mul", self.array, self.index, values, indices_are_sorted, unique_indices, mode, wrap_negative_indices)
-
-    mul = multiply
-
-    def divide(
-        self,
-        values: ArrayLike,
-        *,
-        indices_are_sorted: bool = False,
-        unique_indices: bool = False,
-        mode: str | GatherScatterMode | None = None,
-        out_sharding: NamedSharding | PartitionSpec | None = None,
-        wrap_negative_indices: bool = True,
-    ) -> Array:
-        """x with x[index] /= values."""
-        if out_sharding is not None:
-            return sharded(IndexUpdateRef.divide, locals())
-        return divide(self.array, self._scattered_ones(values, indices_are_sorted, unique_indices, mode, wrap_negative_indices))
-
-    def power(
-        self,
-        values: ArrayLike,
-        *,
-        indices_are_sorted: bool = False,
-        unique_indices: bool = False,
-        mode: str | GatherScatterMode | None = None,
-        out_sharding: NamedSharding | PartitionSpec | None = None,
-        wrap_negative_indices: bool = True,
-    ) -> Array:
-        """x with x[index] **= values."""
-        if out_sharding is not None:
-            return sharded(IndexUpdateRef.power, locals())
-        return power(self.array, self._scattered_ones(values, indices_are_sorted, unique_indices, mode, wrap_negative_indices))
-
-    def _scattered_ones(self, values, indices_are_sorted, unique_indices, mode, wrap):
-        return _update("scatter-mul", ones_like(self.array), self.index, values, indices_are_sorted, unique_indices, mode, wrap)
-
-    def min(
-        self,
-        values: ArrayLike,
-        *,
-        indices_are_sorted: bool = False,
-        unique_indices: bool = False,
-        mode: str | GatherScatterMode | None = None,
-        out_sharding: NamedSharding | PartitionSpec | None = None,
-        wrap_negative_indices: bool = True,
-    ) -> Array:
-        """x with x[index] = minimum(x[index], values)."""
-        if out_sharding is not None:
-            return sharded(IndexUpdateRef.min, locals())
-        return _update("scatter-min", self.array, self.index, values, indices_are_sorted, unique_indices, mode, wrap_negative_indices)
-
-    def max(
-        self,
-        values: ArrayLike,
-        *,
-        indices_are_sorted: bool = False,
-        unique_indices: bool = False,
-        mode: str | GatherScatterMode | None = None,
-        out_sharding: NamedSharding | PartitionSpec | None = None,
-        wrap_negative_indices: bool = True,
-    ) -> Array:
-        """x with x[index] = maximum(x[index], values)."""
-        if out_sharding is not None:
-            return sharded(IndexUpdateRef.max, locals())
-        return _update("scatter-max", self.array, self.index, values, indices_are_sorted, unique_indices, mode, wrap_negative_indices)
+    add = _updating(set, "add", "scatter-add", "x with x[index] += values; repeated indices add up.")
+    subtract = _updating(set, "subtract", "scatter-sub", "x with x[index] -= values; repeated indices add up.")
+    multiply = mul = _updating(set, "multiply", "scatter-mul", "x with x[index] *= values; repeated indices multiply up.")
+    divide = _updating(set, "divide", "scatter-mul", "x with x[index] /= values.", divide)
+    power = _updating(set, "power", "scatter-mul", "x with x[index] **= values.", power)
+    min = _updating(set, "min", "scatter-min", "x with x[index] = minimum(x[index], values).")
+    max = _updating(set, "max", "scatter-max", "x with x[index] = maximum(x[index], values).")
 
     def apply(
         self,

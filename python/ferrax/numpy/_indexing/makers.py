@@ -26,6 +26,7 @@ from .._math import arithmetic as _arithmetic
 from .._math.arithmetic import remainder
 from .._math.operators import add, multiply
 from .._sorting.searching import nonzero
+from .._support import sections
 from .._support.arguments import as_array, check_arraylike, concrete_or_error, convert, scalar_like
 from .selecting import clip, where
 
@@ -108,19 +109,9 @@ def _tri_mask(n, k, m, lower):
     return nonzero(truth if lower else bind("not", truth), size=count)
 
 
+@sections.triangle
 def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
     """The indices of the lower triangle of an [n, m] array, up to the k-th diagonal.
-
-    Args:
-        n: int: the number of rows.
-        k: int: which diagonal, above (positive) or below.
-        m: int: the number of columns; None: n.
-
-    Returns:
-        (rows, columns): two vectors of the default integer.
-
-    Raises:
-        ValueError: for negative sizes.
 
     >>> jnp.tril_indices(2)
     (Array([0, 1, 1], dtype=int32), Array([0, 0, 1], dtype=int32))
@@ -128,19 +119,9 @@ def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array
     return _tri_mask(n, operator.index(k), m, True)
 
 
+@sections.triangle
 def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
     """The indices of the upper triangle of an [n, m] array, from the k-th diagonal.
-
-    Args:
-        n: int: the number of rows.
-        k: int: which diagonal, above (positive) or below.
-        m: int: the number of columns; None: n.
-
-    Returns:
-        (rows, columns): two vectors of the default integer.
-
-    Raises:
-        ValueError: for negative sizes.
 
     >>> jnp.triu_indices(2)
     (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))

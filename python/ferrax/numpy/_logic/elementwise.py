@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from ... import _core
 from ..._base.dtypes import is_bool
 from ..._core import bind
+from .._support import sections
 from .._support.arguments import as_array, check_arraylike, filled_like, pointwise
 
 if TYPE_CHECKING:
@@ -21,14 +22,9 @@ if TYPE_CHECKING:
     from ...typing import ArrayLike
 
 
+@sections.comparison
 def equal(x: ArrayLike, y: ArrayLike, /) -> Array:
     """x == y as bool.
-
-    Args:
-        x, y: arrays of numbers that broadcast.
-
-    Returns:
-        Array of bool of the broadcast shape.
 
     >>> jnp.equal(jnp.array([1, 2]), 2)
     Array([False,  True], dtype=bool)
@@ -36,14 +32,9 @@ def equal(x: ArrayLike, y: ArrayLike, /) -> Array:
     return pointwise("equal", "eq", x, y)
 
 
+@sections.comparison
 def not_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
     """x != y as bool.
-
-    Args:
-        x, y: arrays of numbers that broadcast.
-
-    Returns:
-        Array of bool of the broadcast shape.
 
     >>> jnp.not_equal(jnp.array([1, 2]), 2)
     Array([ True, False], dtype=bool)
@@ -51,14 +42,9 @@ def not_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
     return pointwise("not_equal", "ne", x, y)
 
 
+@sections.comparison
 def less(x: ArrayLike, y: ArrayLike, /) -> Array:
     """x < y as bool; complex numbers compare by real, then imaginary part.
-
-    Args:
-        x, y: arrays of numbers that broadcast.
-
-    Returns:
-        Array of bool of the broadcast shape.
 
     >>> jnp.less(jnp.array([1, 2]), 2)
     Array([ True, False], dtype=bool)
@@ -66,14 +52,9 @@ def less(x: ArrayLike, y: ArrayLike, /) -> Array:
     return pointwise("less", "lt", x, y)
 
 
+@sections.comparison
 def less_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
     """x <= y as bool; complex numbers compare by real, then imaginary part.
-
-    Args:
-        x, y: arrays of numbers that broadcast.
-
-    Returns:
-        Array of bool of the broadcast shape.
 
     >>> jnp.less_equal(jnp.array([1, 2]), 2)
     Array([ True,  True], dtype=bool)
@@ -81,14 +62,9 @@ def less_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
     return pointwise("less_equal", "le", x, y)
 
 
+@sections.comparison
 def greater(x: ArrayLike, y: ArrayLike, /) -> Array:
     """x > y as bool; complex numbers compare by real, then imaginary part.
-
-    Args:
-        x, y: arrays of numbers that broadcast.
-
-    Returns:
-        Array of bool of the broadcast shape.
 
     >>> jnp.greater(jnp.array([1, 2]), 1)
     Array([False,  True], dtype=bool)
@@ -96,14 +72,9 @@ def greater(x: ArrayLike, y: ArrayLike, /) -> Array:
     return pointwise("greater", "gt", x, y)
 
 
+@sections.comparison
 def greater_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
     """x >= y as bool; complex numbers compare by real, then imaginary part.
-
-    Args:
-        x, y: arrays of numbers that broadcast.
-
-    Returns:
-        Array of bool of the broadcast shape.
 
     >>> jnp.greater_equal(jnp.array([1, 2]), 2)
     Array([False,  True], dtype=bool)
@@ -116,14 +87,9 @@ def logical_truth(x):
     return x if is_bool(x.dtype) else bind("ne", x, filled_like(0, x))
 
 
+@sections.predicate
 def logical_not(x: ArrayLike, /) -> Array:
     """Whether x is zero.
-
-    Args:
-        x: array of numbers.
-
-    Returns:
-        Array of bool of x's shape.
 
     >>> jnp.logical_not(jnp.array([0, 3]))
     Array([ True, False], dtype=bool)
@@ -140,14 +106,9 @@ def _logical(name, primitive, x, y):
     return bind(primitive, x, y)
 
 
+@sections.comparison
 def logical_and(x, y, /):
     """Whether x and y are both nonzero.
-
-    Args:
-        x, y: arrays of numbers that broadcast.
-
-    Returns:
-        Array of bool of the broadcast shape.
 
     >>> jnp.logical_and(jnp.array([True, False]), True)
     Array([ True, False], dtype=bool)
@@ -155,14 +116,9 @@ def logical_and(x, y, /):
     return _logical("logical_and", "and", x, y)
 
 
+@sections.comparison
 def logical_or(x, y, /):
     """Whether x or y is nonzero.
-
-    Args:
-        x, y: arrays of numbers that broadcast.
-
-    Returns:
-        Array of bool of the broadcast shape.
 
     >>> jnp.logical_or(jnp.array([True, False]), False)
     Array([ True, False], dtype=bool)
@@ -170,14 +126,9 @@ def logical_or(x, y, /):
     return _logical("logical_or", "or", x, y)
 
 
+@sections.comparison
 def logical_xor(x, y, /):
     """Whether exactly one of x and y is nonzero.
-
-    Args:
-        x, y: arrays of numbers that broadcast.
-
-    Returns:
-        Array of bool of the broadcast shape.
 
     >>> jnp.logical_xor(jnp.array([True, False]), True)
     Array([False,  True], dtype=bool)

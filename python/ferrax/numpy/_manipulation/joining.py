@@ -18,6 +18,7 @@ from ... import _core
 from ..._base.dtypes import requested
 from ..._base.shapes import canonicalize_axis
 from ..._core import bind
+from .._support import sections
 from .._support.arguments import (
     Array,
     as_array,
@@ -160,18 +161,9 @@ def _rows(name, tup, fun, dtype=None):
     return [fun(a) for a in tup]
 
 
+@sections.stack
 def vstack(tup: np.ndarray | Array | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
     """The arrays, vectors as rows, joined along the first axis.
-
-    Args:
-        tup: sequence of arrays, or an array, which is split along its first axis.
-        dtype: dtype of the result; None: the promoted one.
-
-    Returns:
-        Array of rank 2 or more.
-
-    Raises:
-        TypeError: if ranks or other sizes differ.
 
     >>> jnp.vstack([jnp.arange(2), jnp.arange(2)])
     Array([[0, 1],
@@ -180,18 +172,9 @@ def vstack(tup: np.ndarray | Array | Sequence[ArrayLike], dtype: DTypeLike | Non
     return concatenate(_rows("vstack", tup, atleast_2d, dtype), axis=0, dtype=dtype)
 
 
+@sections.stack
 def hstack(tup: np.ndarray | Array | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
     """The arrays joined along the second axis, vectors along their only one.
-
-    Args:
-        tup: sequence of arrays, or an array, which is split along its first axis.
-        dtype: dtype of the result; None: the promoted one.
-
-    Returns:
-        Array of rank 2 or more.
-
-    Raises:
-        TypeError: if ranks or other sizes differ.
 
     >>> jnp.hstack([jnp.arange(2), jnp.arange(2)])
     Array([0, 1, 0, 1], dtype=int32)
@@ -200,18 +183,9 @@ def hstack(tup: np.ndarray | Array | Sequence[ArrayLike], dtype: DTypeLike | Non
     return concatenate(arrays, axis=0 if arrays and arrays[0].ndim == 1 else 1, dtype=dtype)
 
 
+@sections.stack
 def dstack(tup: np.ndarray | Array | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
     """The arrays joined along the third axis.
-
-    Args:
-        tup: sequence of arrays, or an array, which is split along its first axis.
-        dtype: dtype of the result; None: the promoted one.
-
-    Returns:
-        Array of rank 2 or more.
-
-    Raises:
-        TypeError: if ranks or other sizes differ.
 
     >>> jnp.dstack([jnp.arange(2), jnp.arange(2)])
     Array([[[0, 0],
@@ -391,18 +365,9 @@ def array_split(ary: ArrayLike, indices_or_sections: Sequence[int] | ArrayLike, 
     return _split("array_split", ary, indices_or_sections, axis)
 
 
+@sections.split
 def vsplit(ary: ArrayLike, indices_or_sections: Sequence[int] | ArrayLike) -> list[Array]:
     """`split` along the first axis.
-
-    Args:
-        ary: array.
-        indices_or_sections: int: the number of equal parts; or a sequence of ints: where to cut.
-
-    Returns:
-        List of arrays.
-
-    Raises:
-        ValueError: if the parts would be unequal, or the axis is missing.
 
     >>> jnp.vsplit(jnp.ones((2, 1)), 2)
     [Array([[1.]], dtype=float32), Array([[1.]], dtype=float32)]
@@ -410,18 +375,9 @@ def vsplit(ary: ArrayLike, indices_or_sections: Sequence[int] | ArrayLike) -> li
     return _split("vsplit", ary, indices_or_sections, 0)
 
 
+@sections.split
 def hsplit(ary: ArrayLike, indices_or_sections: Sequence[int] | ArrayLike) -> list[Array]:
     """`split` along the second axis (the first, for vectors).
-
-    Args:
-        ary: array.
-        indices_or_sections: int: the number of equal parts; or a sequence of ints: where to cut.
-
-    Returns:
-        List of arrays.
-
-    Raises:
-        ValueError: if the parts would be unequal, or the axis is missing.
 
     >>> jnp.hsplit(jnp.arange(4), [1])
     [Array([0], dtype=int32), Array([1, 2, 3], dtype=int32)]
@@ -429,18 +385,9 @@ def hsplit(ary: ArrayLike, indices_or_sections: Sequence[int] | ArrayLike) -> li
     return _split("hsplit", ary, indices_or_sections, 0 if ndim_of(ary) == 1 else 1)
 
 
+@sections.split
 def dsplit(ary: ArrayLike, indices_or_sections: Sequence[int] | ArrayLike) -> list[Array]:
     """`split` along the third axis.
-
-    Args:
-        ary: array.
-        indices_or_sections: int: the number of equal parts; or a sequence of ints: where to cut.
-
-    Returns:
-        List of arrays.
-
-    Raises:
-        ValueError: if the parts would be unequal, or the axis is missing.
 
     >>> jnp.dsplit(jnp.ones((1, 1, 2)), 2)
     [Array([[[1.]]], dtype=float32), Array([[[1.]]], dtype=float32)]

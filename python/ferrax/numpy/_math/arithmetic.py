@@ -20,6 +20,7 @@ from ..._core import bind, elementwise, promote_shapes
 from ...lax import RoundingMethod, while_loop
 from .._indexing.selecting import where
 from .._logic.elementwise import greater, less, logical_or
+from .._support import sections
 from .._support.arguments import (
     as_array,
     broadcast_constant,
@@ -84,14 +85,9 @@ def fabs(x: ArrayLike, /) -> Array:
     return bind("abs", x)
 
 
+@sections.unchanged
 def positive(x: ArrayLike, /) -> Array:
     """x itself.
-
-    Args:
-        x: array of numbers.
-
-    Returns:
-        Array of x's shape and dtype.
 
     >>> jnp.positive(jnp.array([-1.0, 2.0]))
     Array([-1.,  2.], dtype=float32)
@@ -198,19 +194,11 @@ def _float_divmod(x, y):
     return bind("round", quotient, rounding_method=RoundingMethod.AWAY_FROM_ZERO), rest
 
 
+@sections.division
 def floor_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The greatest integer not above x1 / x2, of the promoted dtype.
 
     Integers divided by zero give -1 or less, as in JAX.
-
-    Args:
-        x1, x2: arrays that broadcast, bool, integer or real.
-
-    Returns:
-        Array of the broadcast shape and the promoted dtype; bool becomes int32.
-
-    Raises:
-        TypeError: for complex dtypes.
 
     >>> jnp.floor_divide(jnp.array([7, -7]), 2)
     Array([ 3, -4], dtype=int32)
@@ -237,17 +225,9 @@ def _remainder(x, y):
     return bind("select_n", differ, rest, bind("add", rest, y))
 
 
+@sections.division
 def remainder(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """x1 - x2 * floor(x1 / x2), which has the sign of x2; 0 for integers where x2 is 0.
-
-    Args:
-        x1, x2: arrays that broadcast, bool, integer or real.
-
-    Returns:
-        Array of the broadcast shape and the promoted dtype; bool becomes int32.
-
-    Raises:
-        TypeError: for complex dtypes.
 
     >>> jnp.remainder(jnp.array([7, -7]), 3)
     Array([1, 2], dtype=int32)
@@ -267,17 +247,9 @@ def _fmod(x, y):
     return bind("rem", x, y)
 
 
+@sections.division
 def fmod(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The remainder of x1 / x2 with the sign of x1.
-
-    Args:
-        x1, x2: arrays that broadcast, bool, integer or real.
-
-    Returns:
-        Array of the broadcast shape and the promoted dtype; bool becomes int32.
-
-    Raises:
-        TypeError: for complex dtypes.
 
     >>> jnp.fmod(jnp.array([7, -7]), 3)
     Array([ 1, -1], dtype=int32)

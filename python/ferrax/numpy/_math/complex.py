@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from ..._base.dtypes import is_complex, is_inexact
 from ..._core import bind
+from .._support import sections
 from .._support.arguments import as_array, broadcast_constant, convert, filled_like, jitted, scalar_like
 from .trigonometric import degrees
 
@@ -53,14 +54,9 @@ def imag(val: ArrayLike, /) -> Array:
     return bind("imag", val) if is_complex(val.dtype) else broadcast_constant(scalar_like(0, val), val.shape)
 
 
+@sections.unchanged
 def conjugate(x: ArrayLike, /) -> Array:
     """Complex conjugate; real x is itself.
-
-    Args:
-        x: array of numbers.
-
-    Returns:
-        Array of x's shape and dtype.
 
     >>> jnp.conjugate(jnp.array([1 + 2j]))
     Array([1.-2.j], dtype=complex64)
@@ -104,14 +100,9 @@ def _iscomplex(x):
     return bind("ne", im, filled_like(0, im))
 
 
+@sections.predicate
 def iscomplex(x: ArrayLike) -> Array:
     """Whether the imaginary part is not zero.
-
-    Args:
-        x: array of numbers.
-
-    Returns:
-        Array of bool of x's shape.
 
     >>> jnp.iscomplex(jnp.array([1j, 1]))
     Array([ True, False], dtype=bool)
@@ -125,14 +116,9 @@ def _isreal(x):
     return bind("eq", im, filled_like(0, im))
 
 
+@sections.predicate
 def isreal(x: ArrayLike) -> Array:
     """Whether the imaginary part is zero.
-
-    Args:
-        x: array of numbers.
-
-    Returns:
-        Array of bool of x's shape.
 
     >>> jnp.isreal(jnp.array([1j, 1]))
     Array([False,  True], dtype=bool)

@@ -18,6 +18,7 @@ from ... import _core
 from ..._base.dtypes import dtype_of, is_bool, is_complex, is_inexact, is_integer
 from ..._core import bind, elementwise, promote_shapes
 from .._indexing.selecting import where
+from .._support import sections
 from .._support.arguments import Array, check_arraylike, constant, convert, converted, filled_like, jitted, pointwise, promote_inexact, scalar_like, shape_of
 from .bessel import modified_bessel_0
 
@@ -25,14 +26,9 @@ if TYPE_CHECKING:
     from ...typing import ArrayLike
 
 
+@sections.as_float
 def exp(x: ArrayLike, /) -> Array:
     """e ** x.
-
-    Args:
-        x: array of numbers.
-
-    Returns:
-        Array of x's shape; bool and integers become the default float, other dtypes stay.
 
     >>> jnp.exp(jnp.array([0.0, 1.0]))
     Array([1.       , 2.7182817], dtype=float32)
@@ -40,14 +36,9 @@ def exp(x: ArrayLike, /) -> Array:
     return pointwise("exp", "exp", x)
 
 
+@sections.as_float
 def exp2(x: ArrayLike, /) -> Array:
     """2 ** x.
-
-    Args:
-        x: array of numbers.
-
-    Returns:
-        Array of x's shape; bool and integers become the default float, other dtypes stay.
 
     >>> jnp.exp2(jnp.array([0.0, 3.0]))
     Array([1., 8.], dtype=float32)
@@ -55,14 +46,9 @@ def exp2(x: ArrayLike, /) -> Array:
     return pointwise("exp2", "exp2", x)
 
 
+@sections.as_float
 def expm1(x: ArrayLike, /) -> Array:
     """e ** x - 1, accurate near zero.
-
-    Args:
-        x: array of numbers.
-
-    Returns:
-        Array of x's shape; bool and integers become the default float, other dtypes stay.
 
     >>> jnp.expm1(jnp.array([0.0]))
     Array([0.], dtype=float32)
@@ -70,14 +56,9 @@ def expm1(x: ArrayLike, /) -> Array:
     return pointwise("expm1", "expm1", x)
 
 
+@sections.as_float
 def log(x: ArrayLike, /) -> Array:
     """Natural logarithm.
-
-    Args:
-        x: array of numbers.
-
-    Returns:
-        Array of x's shape; bool and integers become the default float, other dtypes stay.
 
     >>> jnp.log(jnp.array([1.0]))
     Array([0.], dtype=float32)
@@ -85,14 +66,9 @@ def log(x: ArrayLike, /) -> Array:
     return pointwise("log", "log", x)
 
 
+@sections.as_float
 def log1p(x: ArrayLike, /) -> Array:
     """log(1 + x), accurate near zero.
-
-    Args:
-        x: array of numbers.
-
-    Returns:
-        Array of x's shape; bool and integers become the default float, other dtypes stay.
 
     >>> jnp.log1p(jnp.array([0.0]))
     Array([0.], dtype=float32)
@@ -108,14 +84,9 @@ def _scaled_log(name, x, scale):
     return scale(out)[0]
 
 
+@sections.as_float
 def log10(x: ArrayLike, /) -> Array:
     """Logarithm to base 10.
-
-    Args:
-        x: array of numbers.
-
-    Returns:
-        Array of x's shape; bool and integers become the default float, other dtypes stay.
 
     >>> jnp.log10(jnp.array([1.0]))
     Array([0.], dtype=float32)
@@ -123,14 +94,9 @@ def log10(x: ArrayLike, /) -> Array:
     return _scaled_log("log10", x, lambda *parts: [bind("mul", y, constant(1 / np.log(10), y.dtype)) for y in parts])
 
 
+@sections.as_float
 def log2(x: ArrayLike, /) -> Array:
     """Logarithm to base 2.
-
-    Args:
-        x: array of numbers.
-
-    Returns:
-        Array of x's shape; bool and integers become the default float, other dtypes stay.
 
     >>> jnp.log2(jnp.array([8.0]))
     Array([3.], dtype=float32)
@@ -143,14 +109,9 @@ def log2(x: ArrayLike, /) -> Array:
     return _scaled_log("log2", x, scale)
 
 
+@sections.as_float
 def sqrt(x: ArrayLike, /) -> Array:
     """Square root; nan for negative reals.
-
-    Args:
-        x: array of numbers.
-
-    Returns:
-        Array of x's shape; bool and integers become the default float, other dtypes stay.
 
     >>> jnp.sqrt(jnp.array([4.0, 9.0]))
     Array([2., 3.], dtype=float32)
@@ -176,14 +137,9 @@ def cbrt(x: ArrayLike, /) -> Array:
     return pointwise("cbrt", "cbrt", x)
 
 
+@sections.unchanged
 def square(x: ArrayLike, /) -> Array:
     """x * x.
-
-    Args:
-        x: array of numbers.
-
-    Returns:
-        Array of x's shape and dtype.
 
     >>> jnp.square(jnp.array([2, 3]))
     Array([4, 9], dtype=int32)
@@ -191,14 +147,9 @@ def square(x: ArrayLike, /) -> Array:
     return pointwise("square", "square", x)
 
 
+@sections.as_float
 def reciprocal(x: ArrayLike, /) -> Array:
     """1 / x; integers become float.
-
-    Args:
-        x: array of numbers.
-
-    Returns:
-        Array of x's shape; bool and integers become the default float, other dtypes stay.
 
     >>> jnp.reciprocal(jnp.array([2.0, 4.0]))
     Array([0.5 , 0.25], dtype=float32)

@@ -19,6 +19,7 @@ from ..._core import bind, promote_shapes
 from ..._trees.flat import float0
 from .._indexing.selecting import where
 from .._logic.elementwise import logical_or
+from .._support import sections
 from .._support.arguments import (
     Array,
     as_array,
@@ -37,14 +38,9 @@ if TYPE_CHECKING:
     from ...typing import ArrayLike
 
 
+@sections.predicate
 def isfinite(x: ArrayLike, /) -> Array:
     """Whether x is neither infinite nor nan.
-
-    Args:
-        x: array of numbers.
-
-    Returns:
-        Array of bool of x's shape.
 
     >>> jnp.isfinite(jnp.array([1.0, jnp.inf, jnp.nan]))
     Array([ True, False, False], dtype=bool)
@@ -64,14 +60,9 @@ def _isinf(x):
     return bind("eq", bind("abs", x), constant(np.inf, x.dtype)) if is_inexact(x.dtype) else broadcast_constant(np.bool_(False), x.shape)
 
 
+@sections.predicate
 def isinf(x: ArrayLike, /) -> Array:
     """Whether x is infinite.
-
-    Args:
-        x: array of numbers.
-
-    Returns:
-        Array of bool of x's shape.
 
     >>> jnp.isinf(jnp.array([1.0, jnp.inf]))
     Array([False,  True], dtype=bool)
@@ -79,14 +70,9 @@ def isinf(x: ArrayLike, /) -> Array:
     return _isinf(as_array("isinf", x))
 
 
+@sections.predicate
 def isnan(x: ArrayLike, /) -> Array:
     """Whether x is not a number.
-
-    Args:
-        x: array of numbers.
-
-    Returns:
-        Array of bool of x's shape.
 
     >>> jnp.isnan(jnp.array([1.0, jnp.nan]))
     Array([False,  True], dtype=bool)
@@ -102,19 +88,9 @@ def _isposneginf(name, x, infinity):
     return bind("eq", x, constant(infinity, x.dtype)) if is_inexact(x.dtype) else broadcast_constant(np.bool_(False), x.shape)
 
 
+@sections.infinity
 def isposinf(x: ArrayLike, /, out: None = None) -> Array:
     """Whether x is positive infinity.
-
-    Args:
-        x: array, bool, integer or real.
-        out: not supported; must be None.
-
-    Returns:
-        Array of bool of x's shape.
-
-    Raises:
-        ValueError: for complex x.
-        NotImplementedError: if `out` is given.
 
     >>> jnp.isposinf(jnp.array([jnp.inf, -jnp.inf]))
     Array([ True, False], dtype=bool)
@@ -123,19 +99,9 @@ def isposinf(x: ArrayLike, /, out: None = None) -> Array:
     return _isposneginf("isposinf", x, np.inf)
 
 
+@sections.infinity
 def isneginf(x: ArrayLike, /, out: None = None) -> Array:
     """Whether x is negative infinity.
-
-    Args:
-        x: array, bool, integer or real.
-        out: not supported; must be None.
-
-    Returns:
-        Array of bool of x's shape.
-
-    Raises:
-        ValueError: for complex x.
-        NotImplementedError: if `out` is given.
 
     >>> jnp.isneginf(jnp.array([jnp.inf, -jnp.inf]))
     Array([False,  True], dtype=bool)

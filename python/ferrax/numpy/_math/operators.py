@@ -13,17 +13,13 @@ import numpy as np
 
 from ... import _core
 from ..._core import bind, elementwise
+from .._support import sections
 from .._support.arguments import broadcast_together, check_arraylike, filled_like, pointwise, scalar_like
 
 
+@sections.promoted
 def add(x, y, /):
     """x + y, elementwise; logical or for bool.
-
-    Args:
-        x, y: arrays of numbers that broadcast.
-
-    Returns:
-        Array of the broadcast shape and the promoted dtype.
 
     >>> jnp.add(jnp.array([1, 2]), 3)
     Array([4, 5], dtype=int32)
@@ -49,14 +45,9 @@ def subtract(x, y, /):
     return pointwise("subtract", "sub", x, y)
 
 
+@sections.promoted
 def multiply(x, y, /):
     """x * y, elementwise; logical and for bool.
-
-    Args:
-        x, y: arrays of numbers that broadcast.
-
-    Returns:
-        Array of the broadcast shape and the promoted dtype.
 
     >>> jnp.multiply(jnp.array([1, 2]), 3)
     Array([3, 6], dtype=int32)
@@ -69,14 +60,9 @@ def both_bool(x, y):
     return getattr(x, "dtype", type(x)) == np.bool_ and getattr(y, "dtype", type(y)) == np.bool_
 
 
+@sections.promoted
 def maximum(x, y, /):
     """The larger of x and y, elementwise; nan where either is nan.
-
-    Args:
-        x, y: arrays of numbers that broadcast.
-
-    Returns:
-        Array of the broadcast shape and the promoted dtype.
 
     >>> jnp.maximum(jnp.array([1, 5]), 3)
     Array([3, 5], dtype=int32)
@@ -84,14 +70,9 @@ def maximum(x, y, /):
     return pointwise("maximum", "max", x, y)
 
 
+@sections.promoted
 def minimum(x, y, /):
     """The smaller of x and y, elementwise; nan where either is nan.
-
-    Args:
-        x, y: arrays of numbers that broadcast.
-
-    Returns:
-        Array of the broadcast shape and the promoted dtype.
 
     >>> jnp.minimum(jnp.array([1, 5]), 3)
     Array([1, 3], dtype=int32)
@@ -117,17 +98,9 @@ def negative(x, /):
     return pointwise("negative", "neg", x)
 
 
+@sections.bits
 def bitwise_and(x, y, /):
     """Bitwise and.
-
-    Args:
-        x, y: arrays that broadcast, integer or bool.
-
-    Returns:
-        Array of the broadcast shape and the promoted dtype.
-
-    Raises:
-        TypeError: for floating and complex dtypes.
 
     >>> jnp.bitwise_and(jnp.array([6, 3]), 2)
     Array([2, 2], dtype=int32)
@@ -135,17 +108,9 @@ def bitwise_and(x, y, /):
     return pointwise("bitwise_and", "and", x, y)
 
 
+@sections.bits
 def bitwise_or(x, y, /):
     """Bitwise or.
-
-    Args:
-        x, y: arrays that broadcast, integer or bool.
-
-    Returns:
-        Array of the broadcast shape and the promoted dtype.
-
-    Raises:
-        TypeError: for floating and complex dtypes.
 
     >>> jnp.bitwise_or(jnp.array([4, 3]), 2)
     Array([6, 3], dtype=int32)
@@ -153,17 +118,9 @@ def bitwise_or(x, y, /):
     return pointwise("bitwise_or", "or", x, y)
 
 
+@sections.bits
 def bitwise_xor(x, y, /):
     """Bitwise exclusive or.
-
-    Args:
-        x, y: arrays that broadcast, integer or bool.
-
-    Returns:
-        Array of the broadcast shape and the promoted dtype.
-
-    Raises:
-        TypeError: for floating and complex dtypes.
 
     >>> jnp.bitwise_xor(jnp.array([6, 3]), 2)
     Array([4, 1], dtype=int32)

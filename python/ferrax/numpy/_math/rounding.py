@@ -18,6 +18,7 @@ from ..._base.dtypes import canonicalize_dtype, finfo, is_bool, is_complex, is_i
 from ..._core import bind
 from ...lax import RoundingMethod
 from .._indexing.selecting import where
+from .._support import sections
 from .._support.arguments import as_array, check_arraylike, convert, filled_like, jitted, promote_inexact, scalar_like, unsupported
 
 if TYPE_CHECKING:
@@ -25,17 +26,9 @@ if TYPE_CHECKING:
     from ...typing import ArrayLike
 
 
+@sections.rounding
 def ceil(x: ArrayLike, /) -> Array:
     """The least integer not below x, of x's dtype.
-
-    Args:
-        x: array, bool, integer or real.
-
-    Returns:
-        Array of x's shape and dtype.
-
-    Raises:
-        TypeError: for complex x.
 
     >>> jnp.ceil(jnp.array([1.2, -1.2]))
     Array([ 2., -1.], dtype=float32)
@@ -45,17 +38,9 @@ def ceil(x: ArrayLike, /) -> Array:
     return x if not is_inexact(x.dtype) else bind("ceil", x)
 
 
+@sections.rounding
 def floor(x: ArrayLike, /) -> Array:
     """The greatest integer not above x, of x's dtype.
-
-    Args:
-        x: array, bool, integer or real.
-
-    Returns:
-        Array of x's shape and dtype.
-
-    Raises:
-        TypeError: for complex x.
 
     >>> jnp.floor(jnp.array([1.2, -1.2]))
     Array([ 1., -2.], dtype=float32)
@@ -73,17 +58,9 @@ def _trunc(x):
     return where(bind("lt", x, scalar_like(0, x)), bind("ceil", x), bind("floor", x))
 
 
+@sections.rounding
 def trunc(x: ArrayLike) -> Array:
     """x rounded towards zero, of x's dtype.
-
-    Args:
-        x: array, bool, integer or real.
-
-    Returns:
-        Array of x's shape and dtype.
-
-    Raises:
-        TypeError: for complex x.
 
     >>> jnp.trunc(jnp.array([1.2, -1.2]))
     Array([ 1., -1.], dtype=float32)
@@ -100,14 +77,9 @@ def _rint(x):
     return bind("round", x, rounding_method=RoundingMethod.TO_NEAREST_EVEN)
 
 
+@sections.as_float
 def rint(x: ArrayLike, /) -> Array:
     """x rounded to the nearest integer, ties to even; integers become float.
-
-    Args:
-        x: array of numbers.
-
-    Returns:
-        Array of x's shape; bool and integers become the default float, other dtypes stay.
 
     >>> jnp.rint(jnp.array([0.5, 1.5]))
     Array([0., 2.], dtype=float32)

@@ -20,6 +20,7 @@ from ..._base.shapes import common_shape
 from ..._core import bind, promote_shapes
 from .._indexing.selecting import where
 from .._logic.elementwise import less
+from .._support import sections
 from .._support.arguments import broadcast_constant, check_arraylike, constant, convert, filled_like, jitted, pointwise, promote_inexact, scalar_like
 from .operators import negative
 
@@ -28,14 +29,9 @@ if TYPE_CHECKING:
     from ...typing import ArrayLike
 
 
+@sections.of_radians
 def sin(x: ArrayLike, /) -> Array:
     """Sine of x radians.
-
-    Args:
-        x: angles in radians, an array of numbers.
-
-    Returns:
-        Array of x's shape; bool and integers become the default float, other dtypes stay.
 
     >>> jnp.sin(jnp.array([0.0]))
     Array([0.], dtype=float32)
@@ -43,14 +39,9 @@ def sin(x: ArrayLike, /) -> Array:
     return pointwise("sin", "sin", x)
 
 
+@sections.of_radians
 def cos(x: ArrayLike, /) -> Array:
     """Cosine of x radians.
-
-    Args:
-        x: angles in radians, an array of numbers.
-
-    Returns:
-        Array of x's shape; bool and integers become the default float, other dtypes stay.
 
     >>> jnp.cos(jnp.array([0.0]))
     Array([1.], dtype=float32)
@@ -58,14 +49,9 @@ def cos(x: ArrayLike, /) -> Array:
     return pointwise("cos", "cos", x)
 
 
+@sections.of_radians
 def tan(x: ArrayLike, /) -> Array:
     """Tangent of x radians.
-
-    Args:
-        x: angles in radians, an array of numbers.
-
-    Returns:
-        Array of x's shape; bool and integers become the default float, other dtypes stay.
 
     >>> jnp.tan(jnp.array([0.0]))
     Array([0.], dtype=float32)
@@ -73,14 +59,9 @@ def tan(x: ArrayLike, /) -> Array:
     return pointwise("tan", "tan", x)
 
 
+@sections.to_radians
 def arcsin(x: ArrayLike, /) -> Array:
     """Arc sine in radians.
-
-    Args:
-        x: array of numbers.
-
-    Returns:
-        Angles in radians, an array of x's shape; bool and integers become the default float.
 
     >>> jnp.arcsin(jnp.array([0.0]))
     Array([0.], dtype=float32)
@@ -88,14 +69,9 @@ def arcsin(x: ArrayLike, /) -> Array:
     return pointwise("arcsin", "asin", x)
 
 
+@sections.to_radians
 def arccos(x: ArrayLike, /) -> Array:
     """Arc cosine in radians.
-
-    Args:
-        x: array of numbers.
-
-    Returns:
-        Angles in radians, an array of x's shape; bool and integers become the default float.
 
     >>> jnp.arccos(jnp.array([1.0]))
     Array([0.], dtype=float32)
@@ -103,14 +79,9 @@ def arccos(x: ArrayLike, /) -> Array:
     return pointwise("arccos", "acos", x)
 
 
+@sections.to_radians
 def arctan(x: ArrayLike, /) -> Array:
     """Arc tangent in radians.
-
-    Args:
-        x: array of numbers.
-
-    Returns:
-        Angles in radians, an array of x's shape; bool and integers become the default float.
 
     >>> jnp.arctan(jnp.array([0.0]))
     Array([0.], dtype=float32)
@@ -134,14 +105,9 @@ def arctan2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return pointwise("arctan2", "atan2", x1, x2)
 
 
+@sections.as_float
 def sinh(x: ArrayLike, /) -> Array:
     """Hyperbolic sine.
-
-    Args:
-        x: array of numbers.
-
-    Returns:
-        Array of x's shape; bool and integers become the default float, other dtypes stay.
 
     >>> jnp.sinh(jnp.array([0.0]))
     Array([0.], dtype=float32)
@@ -149,14 +115,9 @@ def sinh(x: ArrayLike, /) -> Array:
     return pointwise("sinh", "sinh", x)
 
 
+@sections.as_float
 def cosh(x: ArrayLike, /) -> Array:
     """Hyperbolic cosine.
-
-    Args:
-        x: array of numbers.
-
-    Returns:
-        Array of x's shape; bool and integers become the default float, other dtypes stay.
 
     >>> jnp.cosh(jnp.array([0.0]))
     Array([1.], dtype=float32)
@@ -164,14 +125,9 @@ def cosh(x: ArrayLike, /) -> Array:
     return pointwise("cosh", "cosh", x)
 
 
+@sections.as_float
 def tanh(x: ArrayLike, /) -> Array:
     """Hyperbolic tangent.
-
-    Args:
-        x: array of numbers.
-
-    Returns:
-        Array of x's shape; bool and integers become the default float, other dtypes stay.
 
     >>> jnp.tanh(jnp.array([0.0]))
     Array([0.], dtype=float32)
@@ -179,14 +135,9 @@ def tanh(x: ArrayLike, /) -> Array:
     return pointwise("tanh", "tanh", x)
 
 
+@sections.as_float
 def arcsinh(x: ArrayLike, /) -> Array:
     """Inverse hyperbolic sine.
-
-    Args:
-        x: array of numbers.
-
-    Returns:
-        Array of x's shape; bool and integers become the default float, other dtypes stay.
 
     >>> jnp.arcsinh(jnp.array([0.0]))
     Array([0.], dtype=float32)
@@ -202,14 +153,9 @@ def _arccosh(x):
     return where(less(bind("real", out), constant(0, to_real(out.dtype))), negative(out), out) if is_complex(out.dtype) else out
 
 
+@sections.as_float
 def arccosh(x: ArrayLike, /) -> Array:
     """Inverse hyperbolic cosine, with non-negative real part.
-
-    Args:
-        x: array of numbers.
-
-    Returns:
-        Array of x's shape; bool and integers become the default float, other dtypes stay.
 
     >>> jnp.arccosh(jnp.array([1.0]))
     Array([0.], dtype=float32)
@@ -218,14 +164,9 @@ def arccosh(x: ArrayLike, /) -> Array:
     return _arccosh(x)
 
 
+@sections.as_float
 def arctanh(x: ArrayLike, /) -> Array:
     """Inverse hyperbolic tangent.
-
-    Args:
-        x: array of numbers.
-
-    Returns:
-        Array of x's shape; bool and integers become the default float, other dtypes stay.
 
     >>> jnp.arctanh(jnp.array([0.0]))
     Array([0.], dtype=float32)
@@ -359,14 +300,9 @@ def _sinc(x):
     return convert(where(near, _sinc_near_zero(close), bind("div", bind("sin", far), far)), dtype, weak)
 
 
+@sections.as_float
 def sinc(x: ArrayLike, /) -> Array:
     """sin(pi x) / (pi x), 1 at 0.
-
-    Args:
-        x: array of numbers.
-
-    Returns:
-        Array of x's shape; bool and integers become the default float, other dtypes stay.
 
     >>> jnp.sinc(jnp.array([0.0, 0.5]))
     Array([1.        , 0.63661975], dtype=float32)

@@ -18,6 +18,7 @@ from ..._base.dtypes import canonicalize_dtype, is_bool, is_inexact, is_integer,
 from ..._base.shapes import canonicalize_axis
 from ..._core import bind
 from .._indexing.selecting import where as choose
+from .._support import sections
 from .._support.arguments import as_array, constant, convert, jitted, unsupported
 
 if TYPE_CHECKING:
@@ -80,20 +81,9 @@ def _run(name, fun, a, axis, dtype):
     return fun(a, axis=axis, dtype=requested(name, dtype))
 
 
+@sections.cumulative
 def cumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
     """Running sum along `axis` (flattened if None).
-
-    Args:
-        a: array of numbers or bool.
-        axis: int, or None for the flattened array.
-        dtype: dtype to accumulate in and to return; None: a's, int32 (int64) for bool.
-        out: not supported; must be None.
-
-    Returns:
-        Array of a's shape, flattened if axis is None.
-
-    Raises:
-        NotImplementedError: if `out` is given.
 
     >>> jnp.cumsum(jnp.array([1, 2, 3]))
     Array([1, 3, 6], dtype=int32)
@@ -102,20 +92,9 @@ def cumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None
     return _run("cumsum", _cumsum, a, axis, dtype)
 
 
+@sections.cumulative
 def cumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
     """Running product along `axis` (flattened if None).
-
-    Args:
-        a: array of numbers or bool.
-        axis: int, or None for the flattened array.
-        dtype: dtype to accumulate in and to return; None: a's, int32 (int64) for bool.
-        out: not supported; must be None.
-
-    Returns:
-        Array of a's shape, flattened if axis is None.
-
-    Raises:
-        NotImplementedError: if `out` is given.
 
     >>> jnp.cumprod(jnp.array([1, 2, 3]))
     Array([1, 2, 6], dtype=int32)
@@ -124,20 +103,9 @@ def cumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = Non
     return _run("cumprod", _cumprod, a, axis, dtype)
 
 
+@sections.cumulative
 def nancumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
     """`cumsum` with nan counted as 0.
-
-    Args:
-        a: array of numbers or bool.
-        axis: int, or None for the flattened array.
-        dtype: dtype to accumulate in and to return; None: a's, int32 (int64) for bool.
-        out: not supported; must be None.
-
-    Returns:
-        Array of a's shape, flattened if axis is None.
-
-    Raises:
-        NotImplementedError: if `out` is given.
 
     >>> jnp.nancumsum(jnp.array([1.0, jnp.nan, 2.0]))
     Array([1., 1., 3.], dtype=float32)
@@ -146,20 +114,9 @@ def nancumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = N
     return _run("nancumsum", _nancumsum, a, axis, dtype)
 
 
+@sections.cumulative
 def nancumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
     """`cumprod` with nan counted as 1.
-
-    Args:
-        a: array of numbers or bool.
-        axis: int, or None for the flattened array.
-        dtype: dtype to accumulate in and to return; None: a's, int32 (int64) for bool.
-        out: not supported; must be None.
-
-    Returns:
-        Array of a's shape, flattened if axis is None.
-
-    Raises:
-        NotImplementedError: if `out` is given.
 
     >>> jnp.nancumprod(jnp.array([2.0, jnp.nan, 3.0]))
     Array([2., 2., 6.], dtype=float32)
@@ -190,21 +147,9 @@ def _cumulative(name, fun, x, axis, dtype, include_initial, identity):
     return out
 
 
+@sections.cumulative_along
 def cumulative_sum(x: ArrayLike, /, *, axis: int | None = None, dtype: DTypeLike | None = None, include_initial: bool = False) -> Array:
     """Running sum along `axis`, optional only for vectors; with a 0 in front if `include_initial`.
-
-    Args:
-        x: array of numbers, of rank 1 or more.
-        axis: int; None: the only axis of a vector.
-        dtype: dtype to accumulate in and to return; None: x's, narrow integers and bool widened to
-          the default integer.
-        include_initial: bool: put the identity in front.
-
-    Returns:
-        Array of x's shape, one longer along `axis` with include_initial.
-
-    Raises:
-        ValueError: for scalars, and if axis is None above rank 1.
 
     >>> jnp.cumulative_sum(jnp.array([1, 2]), include_initial=True)
     Array([0, 1, 3], dtype=int32)
@@ -212,22 +157,10 @@ def cumulative_sum(x: ArrayLike, /, *, axis: int | None = None, dtype: DTypeLike
     return _cumulative("cumulative_sum", lambda a, d, t: _cumsum_with_promotion(a, axis=d, dtype=t), x, axis, dtype, include_initial, 0)
 
 
+@sections.cumulative_along
 def cumulative_prod(x: ArrayLike, /, *, axis: int | None = None, dtype: DTypeLike | None = None, include_initial: bool = False) -> Array:
     """Running product along `axis`, optional only for vectors; with a 1 in front if
     `include_initial`.
-
-    Args:
-        x: array of numbers, of rank 1 or more.
-        axis: int; None: the only axis of a vector.
-        dtype: dtype to accumulate in and to return; None: x's, narrow integers and bool widened to
-          the default integer.
-        include_initial: bool: put the identity in front.
-
-    Returns:
-        Array of x's shape, one longer along `axis` with include_initial.
-
-    Raises:
-        ValueError: for scalars, and if axis is None above rank 1.
 
     >>> jnp.cumulative_prod(jnp.array([2, 3]), include_initial=True)
     Array([1, 2, 6], dtype=int32)

@@ -28,6 +28,7 @@ from ..._base.dtypes import (
 from ..._core import bind
 from .._indexing.selecting import where as choose
 from .._math.complex import real
+from .._support import sections
 from .._support.arguments import as_array, constant, convert, jitted, unsupported
 from .averages import _refuse_real, _spread, computation_of_variance, mean, root
 from .plain import all, argmax, argmin, check_mask, max, min, prod, sum
@@ -57,22 +58,9 @@ def _nanargmin(a, axis, keepdims):
     return _nanarg(a, axis, keepdims, float("inf"), argmin)
 
 
+@sections.position
 def nanargmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """`argmax` of the elements that are not nan; -1 if all are nan.
-
-    Args:
-        a: array of real numbers or bool.
-        axis: int, or None for the flattened array.
-        out: not supported; must be None.
-        keepdims: keep the reduced axes, with size 1.
-
-    Returns:
-        Array of the default integer, of a's shape without `axis`.
-
-    Raises:
-        ValueError: for no elements, and an axis out of bounds.
-        TypeError: for complex a.
-        NotImplementedError: if `out` is given.
 
     >>> jnp.nanargmax(jnp.array([1.0, jnp.nan, 2.0]))
     Array(2, dtype=int32)
@@ -81,22 +69,9 @@ def nanargmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims:
     return _nanargmax(as_array("nanargmax", a), axis=None if axis is None else operator.index(axis), keepdims=builtins.bool(keepdims))
 
 
+@sections.position
 def nanargmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """`argmin` of the elements that are not nan; -1 if all are nan.
-
-    Args:
-        a: array of real numbers or bool.
-        axis: int, or None for the flattened array.
-        out: not supported; must be None.
-        keepdims: keep the reduced axes, with size 1.
-
-    Returns:
-        Array of the default integer, of a's shape without `axis`.
-
-    Raises:
-        ValueError: for no elements, and an axis out of bounds.
-        TypeError: for complex a.
-        NotImplementedError: if `out` is given.
 
     >>> jnp.nanargmin(jnp.array([jnp.nan, 3.0, 2.0]))
     Array(2, dtype=int32)
@@ -145,6 +120,7 @@ def _nanmin(a, axis, keepdims, initial=None, where=None):
     return _nanextreme(a, axis, keepdims, initial, where, min, np.inf)
 
 
+@sections.nan_total
 def nansum(
     a: ArrayLike,
     axis: int | Sequence[int] | None = None,
@@ -155,22 +131,6 @@ def nansum(
     where: ArrayLike | None = None,
 ) -> Array:
     """`sum` with nan counted as 0.
-
-    Args:
-        a: array of numbers or bool.
-        axis: int, tuple of ints or None (all).
-        dtype: dtype to accumulate in and to return; None: a's, bool and narrow integers widened.
-        out: not supported; must be None.
-        keepdims: keep the reduced axes, with size 1.
-        initial: scalar the result starts from; None: the operation's identity.
-        where: array of bool that broadcasts with a: true for the elements to include; None: all.
-
-    Returns:
-        Array of a's shape without the reduced axes.
-
-    Raises:
-        ValueError: if `where` is not bool, or an axis is out of bounds or named twice.
-        NotImplementedError: if `out` is given.
 
     >>> jnp.nansum(jnp.array([1.0, jnp.nan]))
     Array(1., dtype=float32)
@@ -187,6 +147,7 @@ def nansum(
     )
 
 
+@sections.nan_total
 def nanprod(
     a: ArrayLike,
     axis: int | Sequence[int] | None = None,
@@ -197,22 +158,6 @@ def nanprod(
     where: ArrayLike | None = None,
 ) -> Array:
     """`prod` with nan counted as 1.
-
-    Args:
-        a: array of numbers or bool.
-        axis: int, tuple of ints or None (all).
-        dtype: dtype to accumulate in and to return; None: a's, bool and narrow integers widened.
-        out: not supported; must be None.
-        keepdims: keep the reduced axes, with size 1.
-        initial: scalar the result starts from; None: the operation's identity.
-        where: array of bool that broadcasts with a: true for the elements to include; None: all.
-
-    Returns:
-        Array of a's shape without the reduced axes.
-
-    Raises:
-        ValueError: if `where` is not bool, or an axis is out of bounds or named twice.
-        NotImplementedError: if `out` is given.
 
     >>> jnp.nanprod(jnp.array([2.0, jnp.nan]))
     Array(2., dtype=float32)
@@ -229,6 +174,7 @@ def nanprod(
     )
 
 
+@sections.nan_extreme
 def nanmax(
     a: ArrayLike,
     axis: int | Sequence[int] | None = None,
@@ -239,21 +185,6 @@ def nanmax(
 ) -> Array:
     """`max` of the elements that are not nan; nan if all are nan.
 
-    Args:
-        a: array of numbers or bool.
-        axis: int, tuple of ints or None (all).
-        out: not supported; must be None.
-        keepdims: keep the reduced axes, with size 1.
-        initial: scalar the result starts from; None: the operation's identity.
-        where: array of bool that broadcasts with a: true for the elements to include; None: all.
-
-    Returns:
-        Array of a's dtype and of its shape without the reduced axes.
-
-    Raises:
-        ValueError: for no elements, or for `where`, unless `initial` is given.
-        NotImplementedError: if `out` is given.
-
     >>> jnp.nanmax(jnp.array([2.0, jnp.nan]))
     Array(2., dtype=float32)
     """
@@ -262,6 +193,7 @@ def nanmax(
     return _nanmax(as_array("nanmax", a), axis=_tuple_axis(axis), keepdims=builtins.bool(keepdims), initial=initial, where=where)
 
 
+@sections.nan_extreme
 def nanmin(
     a: ArrayLike,
     axis: int | Sequence[int] | None = None,
@@ -271,21 +203,6 @@ def nanmin(
     where: ArrayLike | None = None,
 ) -> Array:
     """`min` of the elements that are not nan; nan if all are nan.
-
-    Args:
-        a: array of numbers or bool.
-        axis: int, tuple of ints or None (all).
-        out: not supported; must be None.
-        keepdims: keep the reduced axes, with size 1.
-        initial: scalar the result starts from; None: the operation's identity.
-        where: array of bool that broadcasts with a: true for the elements to include; None: all.
-
-    Returns:
-        Array of a's dtype and of its shape without the reduced axes.
-
-    Raises:
-        ValueError: for no elements, or for `where`, unless `initial` is given.
-        NotImplementedError: if `out` is given.
 
     >>> jnp.nanmin(jnp.array([2.0, jnp.nan]))
     Array(2., dtype=float32)
@@ -366,6 +283,7 @@ def _nanvar(a, axis, dtype, ddof, keepdims, where=None, mean=None):
     return convert(choose(nothing, float("nan"), bind("div", total, safe)), result)
 
 
+@sections.nan_spread
 def nanvar(
     a: ArrayLike,
     axis: int | Sequence[int] | None = None,
@@ -377,23 +295,6 @@ def nanvar(
     mean: ArrayLike | None = None,
 ) -> Array:
     """`var` of the elements that are not nan.
-
-    Args:
-        a: array of numbers or bool.
-        axis: int, tuple of ints or None (all).
-        dtype: dtype to accumulate in and to return; None: a's real part's, made float.
-        out: not supported; must be None.
-        ddof: number subtracted from the count.
-        keepdims: keep the reduced axes, with size 1.
-        where: array of bool that broadcasts with a: true for the elements to include; None: all.
-        mean: the mean, with reduced axes kept, if known; None: computed.
-
-    Returns:
-        Array of a's shape without the reduced axes, real unless `dtype` is complex; nan if at most
-        ddof elements are not nan.
-
-    Raises:
-        ValueError: for a real dtype and complex a.
 
     >>> jnp.nanvar(jnp.array([2.0, jnp.nan]))
     Array(0., dtype=float32)
@@ -409,6 +310,7 @@ def _nanstd(a, axis, dtype, ddof, keepdims, where=None, mean=None):
     return out if wide == result else convert(out, result)
 
 
+@sections.nan_spread
 def nanstd(
     a: ArrayLike,
     axis: int | Sequence[int] | None = None,
@@ -420,23 +322,6 @@ def nanstd(
     mean: ArrayLike | None = None,
 ) -> Array:
     """`std` of the elements that are not nan.
-
-    Args:
-        a: array of numbers or bool.
-        axis: int, tuple of ints or None (all).
-        dtype: dtype to accumulate in and to return; None: a's real part's, made float.
-        out: not supported; must be None.
-        ddof: number subtracted from the count.
-        keepdims: keep the reduced axes, with size 1.
-        where: array of bool that broadcasts with a: true for the elements to include; None: all.
-        mean: the mean, with reduced axes kept, if known; None: computed.
-
-    Returns:
-        Array of a's shape without the reduced axes, real unless `dtype` is complex; nan if at most
-        ddof elements are not nan.
-
-    Raises:
-        ValueError: for a real dtype and complex a.
 
     >>> jnp.nanstd(jnp.array([2.0, jnp.nan]))
     Array(0., dtype=float32)

@@ -33,6 +33,7 @@ from ..._base.shapes import canonicalize_axes, canonicalize_axis, hashable_axes
 from ..._core import bind
 from ...lax import pmax, pmin, psum
 from .._indexing.selecting import where as choose
+from .._support import sections
 from .._support.arguments import Array, as_array, check_arraylike, constant, convert, jitted, ndim_of, shape_of, unsupported
 
 if TYPE_CHECKING:
@@ -230,6 +231,7 @@ def prod(
     return _reduce("prod", "reduce_prod", a, axis, keepdims, initial, where, lambda x, y: bind("mul", x, y), lambda d: constant(1, d), dtype, widen=True)
 
 
+@sections.extreme
 def max(
     a: ArrayLike,
     axis: int | Sequence[int] | None = None,
@@ -240,22 +242,6 @@ def max(
 ) -> Array:
     """Maximum over `axis`; nan if any element is nan.
 
-    Args:
-        a: array of numbers or bool.
-        axis: int, name of a mapped axis, a tuple of these, or None (all).
-        out: not supported; must be None.
-        keepdims: keep the reduced axes, with size 1.
-        initial: scalar the result starts from; None: the operation's identity.
-        where: array of bool that broadcasts with a: true for the elements to include; None: all.
-
-    Returns:
-        Array of a's dtype and of its shape without the reduced axes.
-
-    Raises:
-        ValueError: for no elements, or for `where`, unless `initial` is given; for an axis out of
-          bounds or named twice.
-        NotImplementedError: if `out` is given.
-
     >>> jnp.max(jnp.array([2, 3]))
     Array(3, dtype=int32)
     """
@@ -263,6 +249,7 @@ def max(
     return _reduce("max", "reduce_max", a, axis, keepdims, initial, where, lambda x, y: bind("max", x, y), lowest, need_identity=True)
 
 
+@sections.extreme
 def min(
     a: ArrayLike,
     axis: int | Sequence[int] | None = None,
@@ -273,22 +260,6 @@ def min(
 ) -> Array:
     """Minimum over `axis`; nan if any element is nan.
 
-    Args:
-        a: array of numbers or bool.
-        axis: int, name of a mapped axis, a tuple of these, or None (all).
-        out: not supported; must be None.
-        keepdims: keep the reduced axes, with size 1.
-        initial: scalar the result starts from; None: the operation's identity.
-        where: array of bool that broadcasts with a: true for the elements to include; None: all.
-
-    Returns:
-        Array of a's dtype and of its shape without the reduced axes.
-
-    Raises:
-        ValueError: for no elements, or for `where`, unless `initial` is given; for an axis out of
-          bounds or named twice.
-        NotImplementedError: if `out` is given.
-
     >>> jnp.min(jnp.array([2, 3]))
     Array(2, dtype=int32)
     """
@@ -296,6 +267,7 @@ def min(
     return _reduce("min", "reduce_min", a, axis, keepdims, initial, where, lambda x, y: bind("min", x, y), highest, need_identity=True)
 
 
+@sections.extreme_alias
 def amax(
     a: ArrayLike,
     axis: int | Sequence[int] | None = None,
@@ -306,27 +278,13 @@ def amax(
 ) -> Array:
     """The same as `max`.
 
-    Args:
-        a: array of numbers or bool.
-        axis: int, name of a mapped axis, a tuple of these, or None (all).
-        out: not supported; must be None.
-        keepdims: keep the reduced axes, with size 1.
-        initial: scalar the result starts from; None: the operation's identity.
-        where: array of bool that broadcasts with a: true for the elements to include; None: all.
-
-    Returns:
-        Array of a's dtype and of its shape without the reduced axes.
-
-    Raises:
-        ValueError: for no elements, or for `where`, unless `initial` is given; for an axis out of
-          bounds or named twice.
-
     >>> jnp.amax(jnp.array([[1, 3], [2, 0]]), axis=0)
     Array([2, 3], dtype=int32)
     """
     return max(a, axis, out, keepdims, initial, where)
 
 
+@sections.extreme_alias
 def amin(
     a: ArrayLike,
     axis: int | Sequence[int] | None = None,
@@ -336,21 +294,6 @@ def amin(
     where: ArrayLike | None = None,
 ) -> Array:
     """The same as `min`.
-
-    Args:
-        a: array of numbers or bool.
-        axis: int, name of a mapped axis, a tuple of these, or None (all).
-        out: not supported; must be None.
-        keepdims: keep the reduced axes, with size 1.
-        initial: scalar the result starts from; None: the operation's identity.
-        where: array of bool that broadcasts with a: true for the elements to include; None: all.
-
-    Returns:
-        Array of a's dtype and of its shape without the reduced axes.
-
-    Raises:
-        ValueError: for no elements, or for `where`, unless `initial` is given; for an axis out of
-          bounds or named twice.
 
     >>> jnp.amin(jnp.array([[1, 3], [2, 0]]), axis=0)
     Array([1, 0], dtype=int32)
@@ -363,22 +306,9 @@ def _logical(name, primitive, a, axis, keepdims, where, identity):
     return _reduce(name, primitive, convert(a, bool), axis, keepdims, None, where, None, lambda d: np.bool_(identity))
 
 
+@sections.truth
 def all(a: ArrayLike, axis: int | Sequence[int] | None = None, out: None = None, keepdims: bool = False, *, where: ArrayLike | None = None) -> Array:
     """Whether all elements along `axis` are nonzero.
-
-    Args:
-        a: array of numbers or bool.
-        axis: int, name of a mapped axis, a tuple of these, or None (all).
-        out: not supported; must be None.
-        keepdims: keep the reduced axes, with size 1.
-        where: array of bool that broadcasts with a: true for the elements to include; None: all.
-
-    Returns:
-        Array of bool, of a's shape without the reduced axes.
-
-    Raises:
-        ValueError: for an axis out of bounds or named twice.
-        NotImplementedError: if `out` is given.
 
     >>> jnp.all(jnp.array([True, False]))
     Array(False, dtype=bool)
@@ -387,22 +317,9 @@ def all(a: ArrayLike, axis: int | Sequence[int] | None = None, out: None = None,
     return _logical("all", "reduce_and", a, axis, keepdims, where, True)
 
 
+@sections.truth
 def any(a: ArrayLike, axis: int | Sequence[int] | None = None, out: None = None, keepdims: bool = False, *, where: ArrayLike | None = None) -> Array:
     """Whether any element along `axis` is nonzero.
-
-    Args:
-        a: array of numbers or bool.
-        axis: int, name of a mapped axis, a tuple of these, or None (all).
-        out: not supported; must be None.
-        keepdims: keep the reduced axes, with size 1.
-        where: array of bool that broadcasts with a: true for the elements to include; None: all.
-
-    Returns:
-        Array of bool, of a's shape without the reduced axes.
-
-    Raises:
-        ValueError: for an axis out of bounds or named twice.
-        NotImplementedError: if `out` is given.
 
     >>> jnp.any(jnp.array([True, False]))
     Array(True, dtype=bool)
@@ -491,23 +408,10 @@ def _arg(name, primitive, a, axis, keepdims):
     return _keep(out, shape, axes) if keepdims else out
 
 
+@sections.position
 def argmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """The index of the first maximum along `axis` (in the flattened array if None), nan counting as
     largest.
-
-    Args:
-        a: array of real numbers or bool.
-        axis: int, or None for the flattened array.
-        out: not supported; must be None.
-        keepdims: keep the reduced axes, with size 1.
-
-    Returns:
-        Array of the default integer, of a's shape without `axis`.
-
-    Raises:
-        ValueError: for no elements, and an axis out of bounds.
-        TypeError: for complex a.
-        NotImplementedError: if `out` is given.
 
     >>> jnp.argmax(jnp.array([1, 5, 2]))
     Array(1, dtype=int32)
@@ -516,23 +420,10 @@ def argmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bo
     return _arg("argmax", "argmax", a, axis, keepdims)
 
 
+@sections.position
 def argmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """The index of the first minimum along `axis` (in the flattened array if None), nan counting as
     smallest.
-
-    Args:
-        a: array of real numbers or bool.
-        axis: int, or None for the flattened array.
-        out: not supported; must be None.
-        keepdims: keep the reduced axes, with size 1.
-
-    Returns:
-        Array of the default integer, of a's shape without `axis`.
-
-    Raises:
-        ValueError: for no elements, and an axis out of bounds.
-        TypeError: for complex a.
-        NotImplementedError: if `out` is given.
 
     >>> jnp.argmin(jnp.array([4, 1, 2]))
     Array(1, dtype=int32)

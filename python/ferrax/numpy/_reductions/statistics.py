@@ -31,6 +31,7 @@ from .._math.exponential import sqrt
 from .._math.floating_point import isnan
 from .._math.operators import add, multiply
 from .._products.products import dot
+from .._support import sections
 from .._support.arguments import as_array, check_arraylike, check_promotion, constant, convert, jitted, ndim_of, scalar_like, shape_of
 from . import plain as _reductions
 from .averages import average
@@ -215,6 +216,7 @@ def _checked(name, fun, a, q, axis, out, overwrite_input, method, keepdims, weig
     return fun(a if hasattr(a, "ndim") else _core.asarray(a), q, weights, axis=axis, method=method, keepdims=bool(keepdims))
 
 
+@sections.quantiles
 def quantile(
     a: ArrayLike,
     q: ArrayLike,
@@ -228,29 +230,13 @@ def quantile(
 ) -> Array:
     """The quantiles of a over an axis.
 
-    Args:
-        a: array of integers or real numbers.
-        q: scalar or vector in [0, 1].
-        axis: int, tuple of ints or None (all).
-        out: not supported; must be None.
-        overwrite_input: must be False: arrays are not written to.
-        method: between two elements, "linear", "lower", "higher", "midpoint" or "nearest"; with
-          weights, "inverted_cdf".
-        keepdims: keep the reduced axes, with size 1.
-        weights: array of a's shape, or a vector along `axis`; None: all 1.
-
-    Returns:
-        Array of q's shape and a's shape without the reduced axes, of the dtype made float.
-
-    Raises:
-        ValueError: for complex a, another method, or overwrite_input.
-
     >>> jnp.quantile(jnp.array([1.0, 2.0, 4.0]), 0.5)
     Array(2., dtype=float32)
     """
     return _checked("quantile", _quantile_jit, a, q, axis, out, overwrite_input, method, keepdims, weights)
 
 
+@sections.quantiles
 def nanquantile(
     a: ArrayLike,
     q: ArrayLike,
@@ -263,23 +249,6 @@ def nanquantile(
     weights: ArrayLike | None = None,
 ) -> Array:
     """The quantiles of a over an axis.
-
-    Args:
-        a: array of integers or real numbers.
-        q: scalar or vector in [0, 1].
-        axis: int, tuple of ints or None (all).
-        out: not supported; must be None.
-        overwrite_input: must be False: arrays are not written to.
-        method: between two elements, "linear", "lower", "higher", "midpoint" or "nearest"; with
-          weights, "inverted_cdf".
-        keepdims: keep the reduced axes, with size 1.
-        weights: array of a's shape, or a vector along `axis`; None: all 1.
-
-    Returns:
-        Array of q's shape and a's shape without the reduced axes, of the dtype made float.
-
-    Raises:
-        ValueError: for complex a, another method, or overwrite_input.
 
     >>> jnp.nanquantile(jnp.array([1.0, jnp.nan, 4.0]), 0.5)
     Array(2.5, dtype=float32)
@@ -373,22 +342,10 @@ def nanpercentile(
     return nanquantile(a, _hundredth("nanpercentile", q), axis, out, overwrite_input, method, keepdims, weights=weights)
 
 
+@sections.medians
 def median(a: ArrayLike, axis: int | tuple[int, ...] | None = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False) -> Array:
     """The middle of the sorted elements over `axis`; the mean of the two middle ones if their
     number is even.
-
-    Args:
-        a: array of integers or real numbers.
-        axis: int, tuple of ints or None (all).
-        out: not supported; must be None.
-        overwrite_input: must be False: arrays are not written to.
-        keepdims: keep the reduced axes, with size 1.
-
-    Returns:
-        Array of a's shape without the reduced axes, of the dtype made float.
-
-    Raises:
-        ValueError: for complex a, or overwrite_input.
 
     >>> jnp.median(jnp.array([1.0, 2.0, 4.0]))
     Array(2., dtype=float32)
@@ -397,21 +354,9 @@ def median(a: ArrayLike, axis: int | tuple[int, ...] | None = None, out: None = 
     return quantile(a, 0.5, axis=axis, out=out, overwrite_input=overwrite_input, keepdims=keepdims)
 
 
+@sections.medians
 def nanmedian(a: ArrayLike, axis: int | tuple[int, ...] | None = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False) -> Array:
     """`median` of the elements that are not nan.
-
-    Args:
-        a: array of integers or real numbers.
-        axis: int, tuple of ints or None (all).
-        out: not supported; must be None.
-        overwrite_input: must be False: arrays are not written to.
-        keepdims: keep the reduced axes, with size 1.
-
-    Returns:
-        Array of a's shape without the reduced axes, of the dtype made float.
-
-    Raises:
-        ValueError: for complex a, or overwrite_input.
 
     >>> jnp.nanmedian(jnp.array([1.0, jnp.nan, 4.0]))
     Array(2.5, dtype=float32)

@@ -33,6 +33,7 @@ from .._math.floating_point import isnan
 from .._math.operators import subtract
 from .._reductions import plain as _reductions
 from .._reductions.cumulative import cumsum
+from .._support import sections
 from .._support.arguments import Array, as_array, check_arraylike, check_promotion, concrete_or_error, constant, convert, jitted
 from .searching import nonzero, searchsorted
 from .sorting import argsort, lexsort
@@ -218,16 +219,9 @@ class _UniqueInverseResult(NamedTuple):
     inverse_indices: object
 
 
+@sections.unique
 def unique_all(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None) -> _UniqueAllResult:
     """(values, indices, inverse_indices, counts) of `unique`, nan differing from nan.
-
-    Args:
-        x: array of numbers or bool.
-        size: int: the size of the result, static and needed under jit; None: as many as there are.
-        fill_value: value that pads up to `size`; None: the smallest element.
-
-    Returns:
-        Named tuple of arrays.
 
     >>> jnp.unique_all(jnp.array([2, 1, 2])).counts
     Array([1, 2], dtype=int32)
@@ -236,16 +230,9 @@ def unique_all(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLik
     return _UniqueAllResult(*unique(x, return_index=True, return_inverse=True, return_counts=True, equal_nan=False, size=size, fill_value=fill_value))
 
 
+@sections.unique
 def unique_counts(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None) -> _UniqueCountsResult:
     """(values, counts) of `unique`, nan differing from nan.
-
-    Args:
-        x: array of numbers or bool.
-        size: int: the size of the result, static and needed under jit; None: as many as there are.
-        fill_value: value that pads up to `size`; None: the smallest element.
-
-    Returns:
-        Named tuple of arrays.
 
     >>> jnp.unique_counts(jnp.array([2, 1, 2])).values
     Array([1, 2], dtype=int32)
@@ -254,16 +241,9 @@ def unique_counts(x: ArrayLike, /, *, size: int | None = None, fill_value: Array
     return _UniqueCountsResult(*unique(x, return_counts=True, equal_nan=False, size=size, fill_value=fill_value))
 
 
+@sections.unique
 def unique_inverse(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None) -> _UniqueInverseResult:
     """(values, inverse_indices) of `unique`, nan differing from nan.
-
-    Args:
-        x: array of numbers or bool.
-        size: int: the size of the result, static and needed under jit; None: as many as there are.
-        fill_value: value that pads up to `size`; None: the smallest element.
-
-    Returns:
-        Named tuple of arrays.
 
     >>> jnp.unique_inverse(jnp.array([2, 1, 2])).inverse_indices
     Array([1, 0, 1], dtype=int32)

@@ -22,6 +22,7 @@ from ..._core import bind
 from ...lax import index_in_dim
 from .._creation.filled import ones
 from .._manipulation.shaping import moveaxis
+from .._support import sections
 from .._support.arguments import Array, as_array, check_arraylike, constant, convert, jitted, shape_of
 
 if TYPE_CHECKING:
@@ -219,21 +220,10 @@ def _partition(a, kth, axis):
     return bind("concatenate", low, high, dimension=axis)
 
 
+@sections.partition
 def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """a with the kth element along `axis` where sorting would put it, smaller ones before and
     larger ones after, in any order.
-
-    Args:
-        a: array of real numbers or bool.
-        kth: int: a position along `axis`.
-        axis: int.
-
-    Returns:
-        Array of a's shape.
-
-    Raises:
-        ValueError: for a position or axis out of bounds.
-        NotImplementedError: for complex a.
 
     >>> jnp.partition(jnp.array([3, 1, 2]), 1)
     Array([1, 2, 3], dtype=int32)
@@ -259,20 +249,9 @@ def _argpartition(a, kth, axis):
     return bind("concatenate", low, high, dimension=axis)
 
 
+@sections.partition
 def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """The indices that partition a (see `partition`) along `axis`.
-
-    Args:
-        a: array of real numbers or bool.
-        kth: int: a position along `axis`.
-        axis: int.
-
-    Returns:
-        Array of a's shape.
-
-    Raises:
-        ValueError: for a position or axis out of bounds.
-        NotImplementedError: for complex a.
 
     >>> jnp.argpartition(jnp.array([3, 1, 2]), 0)[0]
     Array(1, dtype=int32)
