@@ -5,9 +5,9 @@
 mod rows;
 
 use super::flow::{Bodies, Flow, Manual, Way, is_narrow, join, project, typed, unstacked};
-use super::late::late;
+use super::{Gathered, late::late};
 use crate::trace::Trace;
-use ferrax_ir::cx::{Cx, Line};
+use ferrax_ir::cx::{Cx, Line, line};
 use ferrax_ir::factors::{DimFactors, Factors, Tie};
 use ferrax_ir::layout::{AxisSet, CutAxes, Grid, Spec};
 use ferrax_ir::op::Avals;
@@ -16,10 +16,17 @@ use ferrax_ir::parts::Here;
 use ferrax_ir::program::{Atom, Eqn};
 use ferrax_ir::value::Values;
 use ferrax_ir::{Aval, Dtype, Op, Program, Res, Value};
+use std::cell::RefCell;
 use std::collections::HashMap;
 
-/// A program on parts: inputs cut as `ins` say, outputs as `outs` do, or as they come.
-pub fn emit(flow: &Flow, grid: &Grid, ins: &[Spec], outs: &[Option<Spec>]) -> Res<(Program, Vec<Spec>)> {
+/// A program on parts: inputs cut as `ins` say, outputs as `outs` do, or as they come. What is gathered is added to `gathered`.
+pub fn emit(
+    flow: &Flow,
+    grid: &Grid,
+    ins: &[Spec],
+    outs: &[Option<Spec>],
+    gathered: &RefCell<Vec<Gathered>>,
+) -> Res<(Program, Vec<Spec>)> {
     let s = Trace::stage();
     let p = &flow.program;
     let here = Here::new(&*s, grid);
@@ -27,7 +34,7 @@ pub fn emit(flow: &Flow, grid: &Grid, ins: &[Spec], outs: &[Option<Spec>]) -> Re
     let mut env: Vec<Versions> = made.collect();
     env.resize(p.avals().len(), vec![]);
     let (readers, wanted) = (rows::readers(flow), rows::as_made(flow));
-    let mut e = Emitter { flow, grid, here, env, late: late(flow), readers, wanted, waiting: HashMap::new() };
+    let mut e = Emitter { flow, grid, here, env, late: late(flow), readers, wanted, waiting: HashMap::new(), gathered };
     let at = Line::kept();
     for (i, line) in p.lines().iter().enumerate().take(p.eqns().len()) {
         at.set(*line);
@@ -36,7 +43,7 @@ pub fn emit(flow: &Flow, grid: &Grid, ins: &[Spec], outs: &[Option<Spec>]) -> Re
     let (mut values, mut specs) = (vec![], vec![]);
     for (i, (a, wanted)) in p.outs().iter().zip(outs).enumerate() {
         let spec = wanted.clone().unwrap_or_else(|| flow.out_spec(i));
-        values.push(e.read(a, &spec)?);
+        values.push(e.version(a, &spec)?.0);
         specs.push(spec);
     }
     let program = s.close(&values)?.0;
@@ -57,16 +64,27 @@ struct Emitter<'a> {
     wanted: Vec<Spec>,
     /// Variables that are made when they are read otherwise than for the rows that they have of others.
     waiting: HashMap<usize, rows::Taken>,
+    gathered: &'a RefCell<Vec<Gathered>>,
 }
 
 impl Emitter<'_> {
     fn cx(&self) -> &dyn Cx {
         self.here.cx
     }
+    /// What an equation reads.
     fn read(&mut self, a: &Atom, spec: &Spec) -> Res<Value> {
+        let (value, gathered) = self.version(a, spec)?;
+        if gathered {
+            let aval = self.flow.program.atom_aval(a);
+            self.gathered.borrow_mut().push(Gathered { aval, line: line() });
+        }
+        Ok(value)
+    }
+    /// A value cut so, and whether it was gathered whole for that.
+    fn version(&mut self, a: &Atom, spec: &Spec) -> Res<(Value, bool)> {
         let v = match a {
-            Atom::Lit(l) if spec.unreduced.is_empty() => return Ok(Value::Lit(*l)),
-            Atom::Lit(l) => return self.here.on_first(&Value::Lit(*l), &spec.unreduced.axes()),
+            Atom::Lit(l) if spec.unreduced.is_empty() => return Ok((Value::Lit(*l), false)),
+            Atom::Lit(l) => return Ok((self.here.on_first(&Value::Lit(*l), &spec.unreduced.axes())?, false)),
             Atom::Var(v) => *v as usize,
         };
         self.made(a)?;
@@ -75,11 +93,11 @@ impl Emitter<'_> {
         let source = known.iter().find(|k| k.0 == *spec).or_else(|| known.iter().find(|k| k.0.is_whole()));
         let (from, value) = source.unwrap_or(&known[0]).clone();
         if from == *spec {
-            return Ok(value);
+            return Ok((value, false));
         }
         let value = self.here.reshard(&value, &from, spec)?;
         self.env[v].push((spec.clone(), value.clone()));
-        Ok(value)
+        Ok((value, spec.is_whole() && from.dims.iter().any(|d| self.grid.parts(d) > 1)))
     }
     /// How a variable was made; a literal is whole.
     fn made(&mut self, a: &Atom) -> Res<Spec> {
@@ -101,7 +119,7 @@ impl Emitter<'_> {
         let (flow, e) = (self.flow, &self.flow.program.eqns()[i]);
         let wanted = self.wanted[first..first + e.n_out as usize].to_vec();
         let made = match &flow.eqns[i] {
-            Way::Factors(f) if f.wanted.is_some() => vec![(wanted[0].clone(), self.read(&e.args[0], &wanted[0])?)],
+            Way::Factors(f) if f.wanted.is_some() => vec![(wanted[0].clone(), self.version(&e.args[0], &wanted[0])?.0)],
             Way::Factors(f) if f.once && self.grid.size() > 1 => self.once(e)?,
             Way::Factors(f) => match self.moved(e, f, &wanted)? {
                 Some(versions) => versions,
@@ -232,8 +250,8 @@ impl Emitter<'_> {
     /// A body for parts: operands are brought to how it takes them, and it stands here.
     fn manual(&mut self, e: &Eqn, m: &Manual) -> Res<Versions> {
         let (ins, around): (Vec<Spec>, Vec<Spec>) = m.ins().into_iter().unzip();
-        let x: Values = e.args.iter().zip(&around).map(|(a, s)| self.read(a, s)).collect::<Res<_>>()?;
-        let (body, outs) = emit(&m.body, &m.grid, &ins, &vec![None; m.outs.len()])?;
+        let x: Values = e.args.iter().zip(&around).map(|(a, s)| Ok(self.version(a, s)?.0)).collect::<Res<_>>()?;
+        let (body, outs) = emit(&m.body, &m.grid, &ins, &vec![None; m.outs.len()], self.gathered)?;
         let y = self.cx().inline(&body, &x)?;
         let made = y.into_iter().zip(m.outs.iter().zip(&outs));
         Ok(made.map(|(v, (own, inside))| (m.around(own, inside), v)).collect())
@@ -268,7 +286,7 @@ impl Emitter<'_> {
                 .zip(body.program.out_avals())
                 .map(|(t, a)| Some(of(t, &outs, results, a.rank())))
                 .collect();
-            programs.push(std::sync::Arc::new(emit(body, self.grid, &ins, &wanted)?.0));
+            programs.push(std::sync::Arc::new(emit(body, self.grid, &ins, &wanted, self.gathered)?.0));
         }
         let op: Op = e.op.body().and_then(|o| o.with_bodies(programs)).unwrap_or_else(|| e.op.clone());
         let y = self.cx().bind(&op, &x)?;
