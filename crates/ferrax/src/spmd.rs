@@ -19,7 +19,7 @@ use ferrax_ir::value::Array;
 use ferrax_ir::{Aval, Op, Program, Value, host};
 use ferrax_kernel::RunCx;
 use ferrax_kernel::backend::{Buffers, RunArg};
-use ferrax_kernel::plan::Communication;
+use ferrax_kernel::plan::{Communication, Exchange};
 use ferrax_transform::partition::{Gathered, partition};
 use rustc_hash::FxHasher;
 use smallvec::SmallVec;
@@ -293,13 +293,17 @@ impl Spmd {
             && self.given.len() == x.len()
             && self.given.iter().zip(x).all(|(l, v)| same(l.as_ref(), layout_of(v.borrow())))
     }
-    /// What a device reads of others' bytes in one run.
-    pub fn communication(&self) -> Communication {
+    /// What a device reads of others' bytes in one run, by collectives.
+    pub fn exchanges(&self) -> Vec<Exchange> {
         let c = &self.each[0];
         if self.mesh.devices.len() == 1 {
-            return Communication::default();
+            return vec![];
         }
-        c.plan().communication(&self.mesh.grid.axes, c.executable().combined_elements())
+        c.plan().exchanges(&self.mesh.grid.axes, c.executable().combined_elements())
+    }
+    /// All of that.
+    pub fn communication(&self) -> Communication {
+        self.exchanges().iter().map(|e| e.moved).sum()
     }
     /// The program of one device.
     pub fn compiled(&self) -> &Arc<Compiled> {
