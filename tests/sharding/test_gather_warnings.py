@@ -34,7 +34,7 @@ def test_whole_arrays_on_every_device_are_reported_where_the_setting_says_so(chi
             assert "complex64[1024] whole on every device" in report, (name, report)
             assert not reports(jax.jit(lambda x: f(x)), on=False), name
 
-        local = dict(pointwise=lambda x: x + 1, rolled=lambda x: jnp.roll(x, 1, 0), summed=lambda x: x.sum(0), row=lambda x: x[7])
+        local = dict(pointwise=lambda x: x + 1, rolled=lambda x: jnp.roll(x, 1, 0), sorted=lambda x: jnp.sort(x, 0), summed=lambda x: x.sum(0), row=lambda x: x[7])
         asked = dict(result=jax.jit(lambda x: x + 1, out_shardings=whole), constraint=lambda x: jax.lax.with_sharding_constraint(x, whole) + 1)
         asked["body"] = jax.shard_map(lambda x: x + 1, mesh=mesh, in_specs=P(), out_specs=P())
         for name, f in (local | asked).items():

@@ -4,7 +4,7 @@
 //! INVARIANT: a value is brought to another spec when it is read so, and once: each variable keeps the versions there are.
 mod rows;
 
-use super::flow::{Bodies, Flow, Manual, Way, is_narrow, join, project, typed, unstacked};
+use super::flow::{Bodies, Flow, Manual, Way, join, project, typed, unstacked};
 use super::{Gathered, late::late};
 use crate::trace::Trace;
 use ferrax_ir::cx::{Cx, Line, line};
@@ -33,7 +33,7 @@ pub fn emit(
     let made = p.in_avals().iter().zip(ins).map(|(a, spec)| vec![(spec.clone(), s.new_in(spec.shard(grid, a)))]);
     let mut env: Vec<Versions> = made.collect();
     env.resize(p.avals().len(), vec![]);
-    let (readers, wanted) = (rows::readers(flow), rows::as_made(flow));
+    let (readers, wanted) = (rows::readers(flow), rows::as_made(flow, grid));
     let mut e = Emitter { flow, grid, here, env, late: late(flow), readers, wanted, waiting: HashMap::new(), gathered };
     let at = Line::kept();
     for (i, line) in p.lines().iter().enumerate().take(p.eqns().len()) {
@@ -65,6 +65,13 @@ struct Emitter<'a> {
     /// Variables that are made when they are read otherwise than for the rows that they have of others.
     waiting: HashMap<usize, rows::Taken>,
     gathered: &'a RefCell<Vec<Gathered>>,
+}
+
+/// The results of an equation: their first variable, how they are best cut, and the axes along which they stay terms of sums.
+struct Results<'a> {
+    first: usize,
+    wanted: &'a [Spec],
+    asked: AxisSet,
 }
 
 impl Emitter<'_> {
@@ -143,33 +150,34 @@ impl Emitter<'_> {
         let typed = outs.iter().fold(AxisSet::NONE, |all, a| all | typed(a, self.grid).unreduced);
         let asked = if linear { all(wanted) | typed } else { typed };
         let terms = (asked | self.left(e, &made)) & all(&made);
-        let chosen = choose(f, (&avals, &made), (outs, wanted), terms, self.grid);
+        let mut chosen = choose(f, (&avals, &made), (outs, wanted), terms, self.grid);
         let cut = |dims: &[DimFactors]| Spec::new(dims.iter().map(|ids| join(ids, &chosen, f, self.grid)));
         let of_terms = |i: usize| cut(&f.ins[i]).summed(kind.term(i, made[i].unreduced, terms), AxisSet::NONE);
         let mut ins: Vec<Spec> = (0..f.ins.len()).map(of_terms).collect();
         let mut natural: Vec<Spec> = f.outs.iter().map(|d| cut(d).summed(terms, AxisSet::NONE)).collect();
+        let results = Results { first, wanted, asked };
         if !f.indexed.is_empty()
             && let Some(version) = self.indexed(e, f, (&made[0], &ins), &chosen, (outs, &natural))?
         {
             return Ok(vec![version]);
         }
+        if let Some((natural, y)) = self.shared(e, f, &chosen, (&made, &ins), (wanted, &natural))? {
+            return self.versions(&folded(f, &chosen), y.into_iter().zip(natural), &results);
+        }
         let halos = self.halos(f, &chosen, (&avals, &made, &mut ins), (outs, wanted, &mut natural));
-        let running = self.running(f, &chosen, (&made, &mut ins), (wanted, &mut natural));
+        self.turned(e, f, &mut chosen, (&made, &mut ins), (outs, wanted, &mut natural));
         let mut x: Values = e.args.iter().zip(&ins).map(|(a, s)| self.read(a, s)).collect::<Res<_>>()?;
-        let op = self.with_halos(&e.op, &halos, &mut x, outs)?;
-        if running.as_ref().is_some_and(|r| r.0.rounds()) && is_narrow(x[0].dtype()) {
-            x[0] = self.cx().convert(&x[0], Dtype::F32)?;
+        let op = self.with_halos(&e.op, &halos, &mut x)?;
+        let sum = outs.first().map_or(Monoid::Sum, |a| Monoid::of_sum(a.dtype));
+        let sums = halos.iter().map(|h| (sum, h.folds())).filter(|(_, axes)| !axes.is_empty());
+        let folds: Vec<(Monoid, CutAxes)> = folded(f, &chosen).into_iter().chain(sums).collect();
+        let axes: Vec<u8> = folds.iter().flat_map(|(_, axes)| axes.iter().copied()).collect();
+        for i in f.start.iter().filter(|_| !axes.is_empty()) {
+            x[*i] = self.here.on_first(&x[*i], &axes)?;
         }
-        let folds = f.factors.iter().zip(&chosen).filter(|(f, _)| f.fold.is_some());
-        let folds: Vec<u8> = folds.flat_map(|(_, axes)| axes.iter().copied()).collect();
-        for i in f.start.iter().filter(|_| !folds.is_empty()) {
-            x[*i] = self.here.on_first(&x[*i], &folds)?;
-        }
-        let mut cut_folds =
-            f.factors.iter().zip(&chosen).filter(|(_, axes)| !axes.is_empty()).filter_map(|(f, _)| f.fold);
-        let rounds = cut_folds.any(|m| matches!(m, Monoid::Sum | Monoid::Prod));
-        let mut y: Values = match outs {
-            [out] if rounds && is_narrow(out.dtype) => vec![self.unrounded(&op, &x)?].into(),
+        let rounds = folds.iter().any(|(m, _)| matches!(m, Monoid::Sum | Monoid::Prod));
+        let y: Values = match outs {
+            [out] if rounds && out.dtype.is_narrow_float() => vec![self.unrounded(&op, &x)?].into(),
             _ => {
                 let parts: Avals = natural.iter().zip(outs).map(|(s, a)| s.shard(self.grid, a)).collect();
                 let local: Avals = x.iter().map(Value::aval).collect();
@@ -177,23 +185,27 @@ impl Emitter<'_> {
                 self.cx().bind(&op, &x)?
             }
         };
-        if let Some((r, axes)) = running {
-            y[0] = self.here.after_others(&e.op, &y[0], &r, &axes)?;
-        }
+        self.versions(&folds, y.into_iter().zip(natural), &results)
+    }
+    /// What the devices have of results, with the folds among them and the sums taken that are not to be left.
+    fn versions(
+        &self,
+        folds: &[(Monoid, CutAxes)],
+        made: impl Iterator<Item = (Value, Spec)>,
+        results: &Results,
+    ) -> Res<Versions> {
         let mut versions = vec![];
-        for (k, ((y, spec), wanted)) in y.into_iter().zip(natural).zip(wanted).enumerate() {
-            let folded = f.factors.iter().zip(&chosen).filter_map(|(f, axes)| f.fold.map(|m| (m, axes.clone())));
-            let (mut y, mut spec) = (y, spec);
-            let left = if self.late[first + k] { all_axes(self.grid) } else { wanted.unreduced };
-            let taken = spec.unreduced.without(asked | left);
+        for (k, ((mut y, mut spec), wanted)) in made.zip(results.wanted).enumerate() {
+            let v = results.first + k;
+            let left = if self.late[v] { all_axes(self.grid) } else { wanted.unreduced };
+            let taken = spec.unreduced.without(results.asked | left);
             spec.unreduced = spec.unreduced.without(taken);
-            for (monoid, axes) in [(Monoid::Sum, taken.axes())].into_iter().chain(folded) {
+            for (monoid, axes) in std::iter::once(&(Monoid::Sum, taken.axes())).chain(folds) {
                 if !axes.is_empty() {
-                    (y, spec) = self.fold(y, spec, monoid, &axes, wanted, left)?;
+                    (y, spec) = self.fold(y, spec, *monoid, axes, wanted, left)?;
                 }
             }
-            let y = self.cx().convert(&y, outs[k].dtype)?;
-            versions.push((spec, y));
+            versions.push((spec, self.cx().convert(&y, self.flow.program.avals()[v].dtype)?));
         }
         Ok(versions)
     }
@@ -203,7 +215,7 @@ impl Emitter<'_> {
         if let Some(op) = op.rules().wider(wide) {
             return self.cx().bind1(op, x);
         }
-        let widened = |v: &Value| if is_narrow(v.dtype()) { self.cx().convert(v, wide) } else { Ok(v.clone()) };
+        let widened = |v: &Value| if v.dtype().is_narrow_float() { self.cx().convert(v, wide) } else { Ok(v.clone()) };
         let x = x.iter().map(widened).collect::<Res<Values>>()?;
         self.cx().bind1(op.clone(), &x)
     }
@@ -294,6 +306,11 @@ impl Emitter<'_> {
     }
 }
 
+/// The folds among devices that factors leave.
+fn folded(f: &Factors, chosen: &[CutAxes]) -> Vec<(Monoid, CutAxes)> {
+    let folds = f.factors.iter().zip(chosen).filter_map(|(f, axes)| Some((f.fold?, axes.clone())));
+    folds.filter(|(_, axes)| !axes.is_empty()).collect()
+}
 fn all_axes(grid: &Grid) -> AxisSet {
     AxisSet::of(0..grid.axes.len() as u8)
 }
