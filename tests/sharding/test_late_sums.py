@@ -20,7 +20,7 @@ mesh = jax.make_mesh((4,), ("x",), axis_types=(AxisType.Auto,))
 grid = jax.make_mesh((2, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
 r = np.random.default_rng(0)
 def put(x, *spec, mesh=mesh): return jax.device_put(jnp.asarray(x), NamedSharding(mesh, P(*spec)))
-def text(f, *x): return jax.jit(f).lower(*x).compile().as_text()
+def text(f, *x): return "\\n".join(l for l in jax.jit(f).lower(*x).compile().as_text().split("\\n") if not l.startswith("#"))
 def count(f, *x): return text(f, *x).count("all-reduce") + text(f, *x).count("reduce-scatter")
 A, B, C, D = (r.integers(-3, 4, (8, 8)).astype(np.float32) for _ in range(4))
 cols, rows = [put(v, None, "x") for v in (A, B)], [put(v, "x", None) for v in (C, D)]

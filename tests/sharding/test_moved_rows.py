@@ -45,6 +45,29 @@ def cases(dtype, n, i, k, s):
     yield "with ends", lambda x, y: jnp.concatenate([y[-1:], x, y[:7]]), 0
     yield "backwards twice", lambda x, y: jnp.concatenate([x[i:], x[:i]])[::-1], 0
     yield "vmap", lambda x, y: jax.vmap(lambda c: jnp.roll(c, s), 1, 1)(x), 1
+    # rows whose number is no multiple of the devices', which only the next ones have
+    padded = lambda x, lo, hi: lax.pad(x, one, [(lo, hi, 0), (0, 0, 0)])
+    other = lambda x, y: jnp.where(x == y, x, y)
+    yield "differences", lambda x, y: padded(other(x[1:], x[:-1]), 0, 1), 0
+    yield "differences at the ends", lambda x, y: jnp.concatenate([x[:1], other(x[1:], y[:-1])]), 0
+    yield "inner rows", lambda x, y: padded(other(other(x[2:], x[1:-1]), x[:-2]), 1, 1), 0
+    yield "inner rows, of both dimensions", lambda x, y: lax.pad(other(x[2:, 1:], x[:-2, :-1]), one, [(1, 1, 0), (0, 1, 0)]), 0
+    yield "differences of differences", lambda x, y: padded(other(other(x[1:], x[:-1])[1:], other(y[1:], y[:-1])[:-1]), 1, 1), 0
+    yield "differences as they are", lambda x, y: other(x[1:], x[:-1]), 0
+    yield "rows of differences", lambda x, y: other(x[1:], y[1:])[i // 2], 0
+    yield "differences turned", lambda x, y: other(x[1:], y[:-1]).T[:, ::-1], 0
+    yield "differences, reshaped", lambda x, y: other(x[1:], y[:-1]).reshape(-1, 2, 8), 0
+    yield "vmap of differences", lambda x, y: jax.vmap(lambda c, d: jnp.append(other(c[1:], d[:-1]), c[:1]), 1, 1)(x, y), 0
+    yield "differences in a loop", lambda x, y: lax.fori_loop(0, 3, lambda i, z: padded(other(z[1:], z[:-1]), 0, 1), x), 0
+    if dtype not in ("bool", "complex64"):
+        finite = lambda x: jnp.where(x == x, x, 2)
+        yield "greatest difference", lambda x, y: jnp.max(other(x[1:], x[:-1]), 0), 0
+        yield "sorted rows", lambda x, y: jnp.sort(finite(other(x[1:], x[:-1])), 0), 0
+    if dtype in ("float32", "int8", "uint32"):
+        f = lambda x: jnp.where(x == x, x, 2)
+        yield "sum of differences", lambda x, y: (f(x[1:]) - f(x[:-1])).sum(0), 0
+        yield "product of differences", lambda x, y: f(x[1:]).T @ f(y[:-1]), 0
+        yield "running sum of differences", lambda x, y: jnp.cumsum(f(x[1:]) - f(x[:-1]), 0), 0
     yield "slice of slice", lambda x, y: jnp.concatenate([x[1:][:i], y[i:]]), 1
     # the fraction of a part that `rows` are
     beside = lambda rows: rows / (n // 8)
@@ -59,6 +82,10 @@ def cases(dtype, n, i, k, s):
         yield "slope of convolution", lambda x, y: jax.grad(lambda x: (conv(x) * 3).sum())(x), 0
         yield "slope of the kernel", lambda x, y: jax.grad(lambda w: (lax.conv(f(x).T[None], w, (1,), "SAME")).sum())(kernel), 0
         plane = jnp.arange(9.0).reshape(1, 1, 3, 3)
+        yield "transposed", lambda x, y: conv(x, pad=[(1, 2)], lhs_dilation=(2,)), beside(2)
+        yield "of one row", lambda x, y: lax.conv(f(x).T[None], kernel[..., :1], (1,), "SAME"), beside(0.01)
+        yield "slope by steps", lambda x, y: jax.grad(lambda x: (conv(x, 2) * 3).sum())(x), 0
+        yield "slope of the kernel by steps", lambda x, y: jax.grad(lambda w: (lax.conv(f(x).T[None], w, (2,), "SAME")).sum())(kernel), 0
         yield "in a plane", lambda x, y: lax.conv(f(x)[None, None], plane, (1, 1), "SAME"), beside(2)
         yield "vmap of convolution", lambda x, y: jax.vmap(conv)(jnp.stack([x, y])), beside(2)
     if dtype in ("float32", "bfloat16", "int8", "uint32"):
@@ -78,6 +105,9 @@ def cases(dtype, n, i, k, s):
         yield "running maximum of columns", lambda x, y: jax.vmap(lax.cummax, 1, 1)(x), beside(7)
     if dtype == "float32":
         yield "slope of running sum", lambda x, y: jax.grad(lambda x: (jnp.cumsum(f(x), 0) * 3).sum())(x), 0
+        yield "slope of sums in tiles", lambda x, y: jax.grad(lambda x: (sums(x, (2, 1), (2, 1)) * 3).sum())(x), 0
+        yield "slope of greatest in tiles", lambda x, y: jax.grad(lambda x: (pool(f(x), (2, 2), (2, 2), "VALID") * 3).sum())(x), beside(0.01)
+        yield "slope of greatest of three", lambda x, y: jax.grad(lambda x: (pool(f(x), (3, 1), (1, 1)) * 3).sum())(x), 4
         yield "slope of sums of three", lambda x, y: jax.grad(lambda x: (sums(x, (3, 1), (1, 1)) * 3).sum())(x), 0
         w = jnp.arange(n * 16.0).reshape(n, 16)
         yield "slope of roll", lambda x, y: jax.grad(lambda x: (jnp.roll(x, s, 0) * w).sum())(x), 0

@@ -30,6 +30,30 @@ def test_counters_are_the_models(child):
     )
 
 
+def test_the_text_of_a_plan_tells_the_bytes_of_each_collective(child):
+    child(
+        """
+        import re
+        from ferrax.sharding import Mesh, NamedSharding, PartitionSpec as P
+        mesh = Mesh(np.array(jax.devices()).reshape(2, 4), ("a", "b"))
+        put = lambda shape, *spec: jax.device_put(jnp.ones(shape), NamedSharding(mesh, P(*spec)))
+
+        def f(x, w):
+            y = jax.lax.fori_loop(0, 3, lambda i, y: y - y.sum(0), x @ w)
+            return jnp.roll(y, 1, 0), jnp.sort(x, 1)
+
+        compiled = jax.jit(f).lower(put((16, 32), "a", "b"), put((32, 8), "b")).compile()
+        each = re.findall(r"^# (.+) over [ab](?:, b)?: ([0-9.]+) bytes, ([0-9.]+) messages$", compiled.as_text(), re.M)
+        costs = compiled.cost_analysis()
+        assert sum(float(e[1]) for e in each) == costs["bytes communicated"] and sum(float(e[2]) for e in each) == costs["messages"], (each, costs)
+        assert {e[0].split()[0] for e in each} >= {"all-reduce", "all-gather", "collective-permute"}, each
+        alone = jax.jit(f).lower(jnp.ones((16, 32)), jnp.ones((32, 8))).compile()
+        assert "bytes," not in alone.as_text() and "bytes communicated" not in alone.cost_analysis()
+        """,
+        NUM_CPU_DEVICES="8",
+    )
+
+
 @pytest.mark.parametrize(("processes", "devices"), [(2, 2), (4, 1)])
 def test_processes_count_the_same(processes, devices):
     import importlib.util

@@ -28,6 +28,7 @@ const EXCUSED: &[(&str, &[&str], &str)] = &[
             "operators",
             "ops",
             "param",
+            "parts",
             "program",
             "simplify",
             "support",
@@ -36,7 +37,7 @@ const EXCUSED: &[(&str, &[&str], &str)] = &[
             "value",
             "verify",
         ],
-        "the language: a program holds ops, an op's rules take values, a traced value is of a program",
+        "the language: a program holds ops, an op's rules take values and parts of them, a traced value is of a program",
     ),
     (
         "crates/ferrax-ir/src/ops",

@@ -97,6 +97,10 @@ impl Dtype {
     pub fn is_float(self) -> bool {
         matches!(self, Dtype::Num(d) if d.is_float())
     }
+    /// A float of less than 32 bits, of which devices must not round the terms of a sum.
+    pub fn is_narrow_float(self) -> bool {
+        self.is_float() && self.size() < 4
+    }
     pub fn is_complex(self) -> bool {
         matches!(self, Dtype::C64 | Dtype::C128)
     }

@@ -12,7 +12,6 @@
 use crate::aval::{Aval, Lit};
 use crate::layout::Grid;
 use crate::ops::collective::Names;
-use crate::ops::pointwise::Pw;
 use crate::ops::reduce::Monoid;
 use ferrax_kernel::Dims;
 use smallvec::{SmallVec, smallvec};
@@ -61,25 +60,26 @@ pub struct Factors {
     pub moved: Vec<Moved>,
     /// Dimensions of operand 0 of which result 0 has windows.
     pub windows: Vec<Windowed>,
-    /// A dimension of operand and result along which each element is combined with those before it.
-    pub running: Option<Running>,
+    /// A dimension of all operands that is no factor, and may be cut: devices share the work by the rule `shared` of the op.
+    pub shared: Option<Shared>,
 }
-/// Combined with all before, or in reverse with all after.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Running {
+pub struct Shared {
     pub dim: usize,
-    pub reverse: bool,
-    pub combine: Pw,
+    /// Results are cut along it too; otherwise each device has all of them.
+    pub cut: bool,
 }
-/// Position `k` along a dimension of the result is of the `span` rows of the operand that begin at `k * stride - low`.
+/// Position `k` along a dimension of the result, or of an operand that is folded, goes with the `span` rows that begin at `k * stride - low` of
+/// operand 0, whose own rows are spread: row `r` is at `r * spread`.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Windowed {
     pub dim: usize,
-    pub result: usize,
+    pub of: Dimension,
     pub low: i64,
     pub stride: usize,
     pub span: usize,
-    /// The contents of rows outside of the operand.
+    pub spread: usize,
+    /// What rows outside of the operand have.
     pub fill: Lit,
 }
 /// A dimension of the result of which each row is a row of an operand, or is filled.
@@ -102,16 +102,26 @@ pub struct Run {
     pub first: i64,
     pub step: i64,
 }
-impl Running {
-    /// Whether each combination rounds floats.
-    pub fn rounds(&self) -> bool {
-        matches!(self.combine, Pw::Add | Pw::Mul)
-    }
-}
 impl Windowed {
-    /// The rows that the windows of so many positions read.
+    /// The first row of operand 0 that the windows from position `k` on read, where those are as far from a row as at position 0.
+    pub fn first(&self, k: usize) -> i64 {
+        let spread = self.spread as i64;
+        (k * self.stride) as i64 / spread - self.low.div_euclid(spread)
+    }
+    /// How many rows the windows of so many positions read.
     pub fn rows(&self, positions: usize) -> usize {
+        let end = self.reach(positions) as i64 - self.low - 1;
+        usize::try_from(end.div_euclid(self.spread as i64) - self.first(0) + 1).unwrap_or(0)
+    }
+    /// How far the windows of so many positions reach.
+    fn reach(&self, positions: usize) -> usize {
         positions.saturating_sub(1) * self.stride + self.span
+    }
+    /// The padding with which the windows of so many positions cover the rows that they read.
+    pub fn around(&self, positions: usize) -> (i64, i64) {
+        let low = self.low.rem_euclid(self.spread as i64);
+        let rows = self.rows(positions).saturating_sub(1) * self.spread + 1;
+        (low, self.reach(positions) as i64 - low - rows as i64)
     }
 }
 impl Factors {

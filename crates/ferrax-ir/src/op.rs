@@ -13,6 +13,7 @@ use crate::ops::collective::Names;
 use crate::ops::shard_map::ManualBody;
 use crate::ops::*;
 use crate::param::{Field, ParamList, ParamMap, Params};
+use crate::parts::Here;
 use crate::program::Program;
 use crate::support::{Supports, Within};
 use crate::typing::{Specs, Sums, Typing};
@@ -75,9 +76,14 @@ pub trait Rules {
     fn on_rows(&self, _x: &[Aval], _out: &Aval) -> Option<Op> {
         None
     }
-    /// The same on an operand 0 that has all the rows that windows along these of its dimensions read: without padding.
-    fn inside(&self, _dims: &[usize]) -> Option<Op> {
+    /// The same on an operand 0 that has the rows that windows read, with these paddings of some of its dimensions.
+    fn around(&self, _padding: &[(usize, (i64, i64))]) -> Option<Op> {
         None
+    }
+    /// This device's parts of the results, of parts of the operands cut by these axes along the dimension that its factors call shared; `None` where
+    /// whole operands cost less.
+    fn shared(&self, _here: &Here, _x: &[Value], _axes: &[u8]) -> Res<Option<Values>> {
+        Ok(None)
     }
     /// The program that runs in its place, and the operands that it takes, where there is one.
     fn expanded(&self, _x: &[Aval]) -> Res<Option<(Arc<Program>, Vec<usize>)>> {

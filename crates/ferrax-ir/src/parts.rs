@@ -24,6 +24,7 @@ use smallvec::smallvec;
 use std::cell::RefCell;
 
 pub use moved::{Source, Target};
+pub use running::Along;
 
 impl Spec {
     /// The type of each part.
@@ -78,8 +79,8 @@ impl<'a> Here<'a> {
         }
         self.cx.bind1(DynamicSlice { slice_sizes: sizes }, &args)
     }
-    /// The values of the devices along `axes`, one after another along dimension `d`; untiled, along a new one.
-    fn gather(&self, v: &Value, d: usize, axes: &[u8], tiled: bool) -> Res<Value> {
+    /// What the devices along `axes` have, one after another along dimension `d`; untiled, along a new one.
+    pub fn gather(&self, v: &Value, d: usize, axes: &[u8], tiled: bool) -> Res<Value> {
         let op = AllGather {
             all_gather_dimension: d,
             axis_index_groups: None,

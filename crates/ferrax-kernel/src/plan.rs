@@ -17,7 +17,7 @@ mod operations;
 pub mod timeline;
 mod verify;
 
-pub use communication::Communication;
+pub use communication::{Communication, Exchange};
 pub use operations::Operations;
 pub use verify::VerifiedPlan;
 

@@ -26,12 +26,21 @@ use ferrax_ir::error::value_err;
 use ferrax_ir::layout::{Grid, Spec};
 use ferrax_ir::value::Values;
 use ferrax_ir::{Aval, Op, Program, Res, Value};
+use std::cell::RefCell;
 use std::sync::Arc;
 
 /// What each device runs, and how its results are cut.
 pub struct Partitioned {
     pub program: Arc<Program>,
     pub outs: Vec<Spec>,
+    pub gathered: Vec<Gathered>,
+}
+/// An array in parts that every device gets whole because an equation reads it so, and the line of that. Not what the program asks for by a
+/// constraint, an output or a body for parts.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Gathered {
+    pub aval: Aval,
+    pub line: u32,
 }
 
 /// The program of one device of `grid`, for inputs (captured ones first) cut as `ins` say, and outputs as `outs` do where they do.
@@ -58,8 +67,9 @@ pub fn partition(p: &Program, grid: &Grid, ins: &[Spec], outs: &[Option<Spec>]) 
     flow.fix_inputs(ins);
     flow.ask_outputs(outs, grid);
     flow.settle(grid);
-    let (program, outs) = emit::emit(&flow, grid, ins, outs)?;
-    Ok(Partitioned { program: Arc::new(program.with_consts(n_consts)), outs })
+    let gathered = RefCell::default();
+    let (program, outs) = emit::emit(&flow, grid, ins, outs, &gathered)?;
+    Ok(Partitioned { program: Arc::new(program.with_consts(n_consts)), outs, gathered: gathered.into_inner() })
 }
 
 /// The same program with calls, and other ops that are equivalent to a program, replaced by its equations.

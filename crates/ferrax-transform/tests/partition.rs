@@ -319,8 +319,19 @@ const LINES: &[&str] = &[
     "cumprod[axis=0 reverse=True] f64[12,4]",
     "cummax[axis=0 reverse=False] f32[12,4]",
     "cummin[axis=1 reverse=True] c64[4,12]",
+    "cumlogsumexp[axis=0 reverse=False] f32[12,4]",
+    "cumlogsumexp[axis=1 reverse=True] c64[4,12]",
+    "cumlogsumexp[axis=0 reverse=True] bf16[12]",
     "sort[dimension=0 is_stable=True num_keys=1] f32[12,4] i32[12,4]",
+    "sort[dimension=1 is_stable=True num_keys=2] i32[5,12] f32[5,12]",
+    "sort[dimension=0 is_stable=True num_keys=1] c64[12]",
     "top_k[axis=1 k=3] f32[4,12]",
+    "top_k[axis=0 k=2] i32[24]",
+    "top_k[axis=0 k=7] f64[24,2]",
+    "approx_top_k[aggregate_to_topk=True is_max_k=False k=2 recall_target=0.95 reduction_dimension=0 reduction_input_size_override=-1] f32[24,3]",
+    "argmin[axes=(1,) index_dtype=int8] bf16[3,24]",
+    "argmax[axes=(0,) index_dtype=uint32] bool[24]",
+    "fft[fft_lengths=(12,) fft_type=0] c64[12,12]",
     "stack[axis=1] f32[12,4] f32[12,4]",
     "unstack[axis=1] f32[12,2]",
     "tile[reps=(2, 1)] f32[4,12]",
@@ -335,6 +346,12 @@ const LINES: &[&str] = &[
     "conv_general_dilated[batch_group_count=1 dimension_numbers=ConvDimensionNumbers(lhs_spec=(0, 1, 2), rhs_spec=(0, 1, 2), out_spec=(0, 1, 2)) feature_group_count=1 lhs_dilation=(1,) out_sharding=None padding=((1, 1),) precision=None preferred_element_type=None rhs_dilation=(1,) window_strides=(1,)] f32[4,6,12] f32[12,6,3]",
     "conv_general_dilated[batch_group_count=1 dimension_numbers=ConvDimensionNumbers(lhs_spec=(0, 1, 2), rhs_spec=(0, 1, 2), out_spec=(0, 1, 2)) feature_group_count=1 lhs_dilation=(1,) out_sharding=None padding=((2, 1),) precision=None preferred_element_type=None rhs_dilation=(2,) window_strides=(1,)] f32[4,6,12] f32[4,6,2]",
     "conv_general_dilated[batch_group_count=1 dimension_numbers=ConvDimensionNumbers(lhs_spec=(0, 1, 2), rhs_spec=(0, 1, 2), out_spec=(0, 1, 2)) feature_group_count=1 lhs_dilation=(1,) out_sharding=None padding=((0, 1),) precision=None preferred_element_type=None rhs_dilation=(1,) window_strides=(2,)] f32[2,4,12] f32[4,4,3]",
+    "conv_general_dilated[batch_group_count=1 dimension_numbers=ConvDimensionNumbers(lhs_spec=(0, 1, 2), rhs_spec=(0, 1, 2), out_spec=(0, 1, 2)) feature_group_count=1 lhs_dilation=(1,) out_sharding=None padding=((0, 0),) precision=None preferred_element_type=None rhs_dilation=(1,) window_strides=(1,)] f32[4,6,12] f32[12,6,1]",
+    "conv_general_dilated[batch_group_count=1 dimension_numbers=ConvDimensionNumbers(lhs_spec=(0, 1, 2), rhs_spec=(0, 1, 2), out_spec=(0, 1, 2)) feature_group_count=1 lhs_dilation=(2,) out_sharding=None padding=((1, 2),) precision=None preferred_element_type=None rhs_dilation=(1,) window_strides=(1,)] f32[4,6,12] f32[12,6,3]",
+    "conv_general_dilated[batch_group_count=1 dimension_numbers=ConvDimensionNumbers(lhs_spec=(0, 1, 2), rhs_spec=(0, 1, 2), out_spec=(0, 1, 2)) feature_group_count=1 lhs_dilation=(3,) out_sharding=None padding=((2, 1),) precision=None preferred_element_type=None rhs_dilation=(2,) window_strides=(2,)] f32[1,3,12] f32[1,3,2]",
+    "conv_general_dilated[batch_group_count=1 dimension_numbers=ConvDimensionNumbers(lhs_spec=(0, 1, 2), rhs_spec=(0, 1, 2), out_spec=(0, 1, 2)) feature_group_count=1 lhs_dilation=(1,) out_sharding=None padding=((1, 1),) precision=None preferred_element_type=None rhs_dilation=(1,) window_strides=(1,)] f32[2,3,12] f32[5,3,12]",
+    "conv_general_dilated[batch_group_count=1 dimension_numbers=ConvDimensionNumbers(lhs_spec=(0, 1, 2), rhs_spec=(0, 1, 2), out_spec=(0, 1, 2)) feature_group_count=1 lhs_dilation=(1,) out_sharding=None padding=((0, 1),) precision=None preferred_element_type=None rhs_dilation=(2,) window_strides=(1,)] f32[2,3,24] f32[5,3,12]",
+    "conv_general_dilated[batch_group_count=1 dimension_numbers=ConvDimensionNumbers(lhs_spec=(0, 1, 2), rhs_spec=(0, 1, 2), out_spec=(0, 1, 2)) feature_group_count=1 lhs_dilation=(1,) out_sharding=None padding=((1, 1),) precision=None preferred_element_type=None rhs_dilation=(1,) window_strides=(1,)] bool[2,3,12] bool[5,3,12]",
     "gather[dimension_numbers=GatherDimensionNumbers(offset_dims=(1,), collapsed_slice_dims=(0,), start_index_map=(0,), operand_batching_dims=(), start_indices_batching_dims=()) fill_value=None indices_are_sorted=False mode=GatherScatterMode.CLIP slice_sizes=(1, 4) unique_indices=False] f32[12,4] i32[6,1]",
     "gather[dimension_numbers=GatherDimensionNumbers(offset_dims=(), collapsed_slice_dims=(1,), start_index_map=(1,), operand_batching_dims=(0,), start_indices_batching_dims=(0,)) fill_value=None indices_are_sorted=False mode=GatherScatterMode.CLIP slice_sizes=(1, 1) unique_indices=False] f32[4,12] i32[4,6,1]",
     "scatter-add[dimension_numbers=ScatterDimensionNumbers(update_window_dims=(1,), inserted_window_dims=(0,), scatter_dims_to_operand_dims=(0,), operand_batching_dims=(), scatter_indices_batching_dims=()) indices_are_sorted=False mode=GatherScatterMode.CLIP unique_indices=False] f32[12,4] i32[6,1] f32[6,4]",
@@ -345,6 +362,13 @@ const LINES: &[&str] = &[
     "reduce_window_sum[base_dilation=(1, 1) padding=((1, 2), (0, 1)) window_dilation=(1, 1) window_dimensions=(4, 2) window_strides=(1, 1)] f32[12,4]",
     "reduce_window_max[base_dilation=(1, 1) padding=((0, 0), (2, 2)) window_dilation=(1, 2) window_dimensions=(2, 3) window_strides=(2, 1)] f32[12,4]",
     "reduce_window_min[base_dilation=(1, 2) padding=((3, -3), (0, 1)) window_dilation=(1, 1) window_dimensions=(1, 2) window_strides=(1, 1)] i32[12,4]",
+    "reduce_window_sum[base_dilation=(3, 1) padding=((2, 2), (0, 0)) window_dilation=(1, 1) window_dimensions=(3, 1) window_strides=(1, 1)] f32[12,4]",
+    "reduce_window_sum[base_dilation=(2, 1) padding=((1, 2), (0, 0)) window_dilation=(2, 1) window_dimensions=(2, 2) window_strides=(3, 2)] i32[12,4]",
+    "reduce_window_max[base_dilation=(2,) padding=((3, -1),) window_dilation=(1,) window_dimensions=(3,) window_strides=(2,)] f32[12]",
+    "select_and_gather_add[base_dilation=(1, 1) padding=((0, 0), (0, 0)) select_prim=ge window_dilation=(1, 1) window_dimensions=(2, 1) window_strides=(2, 1)] f32[24,4] f32[24,4]",
+    "select_and_gather_add[base_dilation=(1, 1) padding=((1, 1), (0, 0)) select_prim=le window_dilation=(1, 1) window_dimensions=(3, 2) window_strides=(1, 2)] f32[12,4] f32[12,4]",
+    "select_and_scatter_add[padding=((0, 0), (0, 0)) select_prim=ge window_dimensions=(2, 2) window_strides=(3, 2)] f32[4,6] f32[12,12]",
+    "select_and_scatter_add[padding=((1, 1), (0, 0)) select_prim=ge window_dimensions=(3, 1) window_strides=(1, 1)] f32[12,4] f32[12,4]",
     "reduce[dimensions=(1,) jaxpr={ lambda ; a:f32[] b:f32[]. let c:f32[] = max a b in (c,) }] f32[12,4] f32[]",
     "rng_bit_generator[algorithm=RandomAlgorithm.RNG_THREE_FRY dtype=uint32 shape=(12, 4)] u32[4]",
     "igamma f32[12] f32[12]",
@@ -463,7 +487,11 @@ fn equation(rng: &mut Rng, v: u32, a: &Aval, there: &[(u32, Aval)]) -> Option<(S
             start[d] = 1;
             (format!("slice[limit_indices={} start_indices={} strides=None]", list(&sizes), list(&start)), vec![v])
         }
-        12 => (format!("cumsum[axis={d} reverse=False]"), vec![v]),
+        12 => {
+            let kind = ["cumsum", "cummax", "cumlogsumexp"][rng.below(if float { 3 } else { 2 })];
+            (format!("{kind}[axis={d} reverse=False]"), vec![v])
+        }
+        13 if rng.below(2) == 0 => (format!("sort[dimension={d} is_stable=True num_keys=1]"), vec![v, other]),
         13 => (format!("sort[dimension={d} is_stable=True num_keys=1]"), vec![v]),
         14 => (format!("rev[dimensions={}]", list(&[d])), vec![v]),
         15 => {
@@ -471,6 +499,7 @@ fn equation(rng: &mut Rng, v: u32, a: &Aval, there: &[(u32, Aval)]) -> Option<(S
             let at: Vec<usize> = (0..rank + 1).filter(|k| *k != d).collect();
             (format!("broadcast_in_dim[broadcast_dimensions={} shape={}]", list(&at), list(&sizes)), vec![v])
         }
+        16 if rng.below(2) == 0 && n > 1 => (format!("top_k[axis={d} k=2]"), vec![v]),
         16 => (format!("argmax[axes={} index_dtype=int32]", list(&[d])), vec![v]),
         17 if float => ("convert_element_type[new_dtype=int32 weak_type=False]".into(), vec![v]),
         18 => {

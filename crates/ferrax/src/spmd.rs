@@ -19,8 +19,8 @@ use ferrax_ir::value::Array;
 use ferrax_ir::{Aval, Op, Program, Value, host};
 use ferrax_kernel::RunCx;
 use ferrax_kernel::backend::{Buffers, RunArg};
-use ferrax_kernel::plan::Communication;
-use ferrax_transform::partition::partition;
+use ferrax_kernel::plan::{Communication, Exchange};
+use ferrax_transform::partition::{Gathered, partition};
 use rustc_hash::FxHasher;
 use smallvec::SmallVec;
 use std::borrow::Borrow;
@@ -196,6 +196,7 @@ pub struct Spmd {
     local: Vec<usize>,
     /// What the devices of this process have read of each other's and of other processes' bytes, in all runs.
     pub moved: Arc<Moved>,
+    pub gathered: Vec<Gathered>,
 }
 /// As [`array::lay_out`], where parts may have to come from other processes, or sums are to be taken: then all of them call it.
 pub fn lay_out(a: &Array, to: &Arc<Layout>) -> Res<Array> {
@@ -283,7 +284,8 @@ impl Spmd {
             h.finish()
         });
         let local = place.local();
-        Ok(Spmd { mesh, given, ins, outs, made, avals, each, digest, local, moved: Arc::default() })
+        let gathered = parted.gathered;
+        Ok(Spmd { mesh, given, ins, outs, made, avals, each, digest, local, moved: Arc::default(), gathered })
     }
     /// Whether it was made for values that lie as these do.
     pub fn fits<V: Borrow<Value>>(&self, place: &Layout, x: &[V]) -> bool {
@@ -291,13 +293,17 @@ impl Spmd {
             && self.given.len() == x.len()
             && self.given.iter().zip(x).all(|(l, v)| same(l.as_ref(), layout_of(v.borrow())))
     }
-    /// What a device reads of others' bytes in one run.
-    pub fn communication(&self) -> Communication {
+    /// What a device reads of others' bytes in one run, by collectives.
+    pub fn exchanges(&self) -> Vec<Exchange> {
         let c = &self.each[0];
         if self.mesh.devices.len() == 1 {
-            return Communication::default();
+            return vec![];
         }
-        c.plan().communication(&self.mesh.grid.axes, c.executable().combined_elements())
+        c.plan().exchanges(&self.mesh.grid.axes, c.executable().combined_elements())
+    }
+    /// All of that.
+    pub fn communication(&self) -> Communication {
+        self.exchanges().iter().map(|e| e.moved).sum()
     }
     /// The program of one device.
     pub fn compiled(&self) -> &Arc<Compiled> {

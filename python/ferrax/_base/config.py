@@ -82,6 +82,7 @@ class Config:
         jax_distributed_debug: bool
         jax_disable_bwd_checks: bool
         jax_check_static_indices: bool
+        jax_warn_of_gathers: bool
         jax_embedded_constants_max_bytes: Any
         jax_use_simplified_jaxpr_constants: bool
         jax_no_execution: bool

@@ -359,6 +359,7 @@ FLAGS = {
         Flag("jax_explain_cache_misses", _bool, False, "log why a jitted function was traced again"),
         Flag("jax_check_tracer_leaks", _bool, False, "raise when a trace ends while one of its tracers is still alive"),
         Flag("jax_no_tracing", _bool, False, "raise where a jitted function would be traced"),
+        Flag("jax_warn_of_gathers", _bool, False, "warn where an operation makes every device gather a whole array that devices hold in parts"),
         Flag(
             "jax_default_matmul_precision",
             _one_of(*_PRECISIONS, optional=True),

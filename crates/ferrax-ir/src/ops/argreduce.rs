@@ -1,13 +1,15 @@
 //! argmax, argmin: the position of the greatest or least element along one axis; the first of equals, the first nan. numpy: the same.
+use super::gather::take_along;
 use super::zero_jvp;
 use crate::aval::Aval;
-use crate::cx::{Arg, Axis, Cx, Dim, Tan};
+use crate::cx::{Arg, Axis, Cx, Dim, Tan, int, values1};
 use crate::dtype::Dtype;
 use crate::error::{Res, not_linear, type_err, value_err};
-use crate::factors::{Factors, In, Out};
+use crate::factors::{Factors, In, Out, Shared};
 use crate::lower::{Graph, TensorId, TensorIds, physical};
-use crate::op::{Avals, Axes, Rules, Tans};
+use crate::op::{Avals, Axes, Op, Rules, Tans};
 use crate::param::Member;
+use crate::parts::Here;
 use crate::primitive;
 use crate::value::{Value, Values};
 use ferrax_kernel::{Dims, ReduceKind};
@@ -71,7 +73,28 @@ impl Rules for ArgReduce {
         let mut f = Factors::whole(x, out);
         let kept = (0..x[0].rank()).filter(|k| !self.axes.contains(k));
         kept.enumerate().for_each(|(d, k)| f.link(x[0].shape[k], &[In(0, k), Out(0, d)]));
+        f.shared = self.axes.first().map(|dim| Shared { dim: *dim, cut: false });
         f
+    }
+    /// Of the elements that each device chooses in its part.
+    fn shared(&self, here: &Here, x: &[Value], axes: &[u8]) -> Res<Option<Values>> {
+        let (cx, axis, bytes) = (here.cx, self.axes[0], x[0].dtype().size());
+        let part = x[0].shape()[axis];
+        let index = if i32::try_from(part * here.grid.parts(axes)).is_ok() { Dtype::I32 } else { Dtype::I64 };
+        // positions are sent too
+        if bytes + index.size() >= part * bytes {
+            return Ok(None);
+        }
+        let choice: Op = ArgReduce { index_dtype: index, ..self.clone() }.into();
+        let mut kept = Dims::new(x[0].shape());
+        kept[axis] = 1;
+        let choose = |x: &Value| cx.reshape(&cx.bind1(choice.clone(), std::slice::from_ref(x))?, &kept);
+        let own = choose(&x[0])?;
+        let best = here.gather(&take_along(cx, &x[0], &own, axis)?, axis, axes, true)?;
+        let first = cx.mul(&cx.convert(&here.number(axes)?, index)?, &int(index, part as i64))?;
+        let at = here.gather(&cx.add(&own, &first)?, axis, axes, true)?;
+        let y = cx.reshape(&take_along(cx, &at, &choose(&best)?, axis)?, &kept.remove(axis))?;
+        Ok(Some(values1(cx.convert(&y, self.index_dtype)?)))
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let kind = match self.kind {

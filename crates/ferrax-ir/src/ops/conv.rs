@@ -15,7 +15,7 @@ use crate::aval::{Aval, Lit};
 use crate::cx::{Arg, Axis, Cx, Dim, Tan, values1};
 use crate::dtype::Dtype;
 use crate::error::{Res, not_linear, type_err, value_err};
-use crate::factors::{Factors, In, Out};
+use crate::factors::{Factors, In, Out, Windowed};
 use crate::lower::{Convolution, Graph, TensorId, TensorIds, physical};
 use crate::op::{Avals, Axes, Op, Rules, Tans};
 use crate::param::{Param, ParamValue};
@@ -519,17 +519,24 @@ impl Rules for Conv {
         let (w, fill) = (self.windows(r), Lit::zero(x[0].dtype));
         for k in 0..self.padding.len() {
             let dims = (d.lhs_spec[2 + k], d.out_spec[2 + k]);
-            if let Some(w) = w.parted(k, dims, fill) {
+            if w.stays(k) {
+                f.link(l[dims.0], &[In(0, dims.0), Out(0, dims.1)]);
+            } else if let Some(w) = w.parted(k, dims, fill) {
                 f.keep(&[In(0, dims.0), Out(0, dims.1)]);
-                f.windows.push(w);
+                // by positions of the result, and by those of a kernel that is cut itself
+                let (stride, span) = (self.rhs_dilation[k], out[0].shape[dims.1].saturating_sub(1) * w.stride + 1);
+                let by_kernel = Windowed { of: In(1, d.rhs_spec[2 + k]), stride, span, ..w.clone() };
+                f.windows.extend([w, by_kernel]);
             }
         }
         f
     }
-    fn inside(&self, dims: &[usize]) -> Option<Op> {
+    fn around(&self, padding: &[(usize, (i64, i64))]) -> Option<Op> {
         let mut op = self.clone();
         let space = &self.dimension_numbers.lhs_spec[2..];
-        (0..space.len()).filter(|k| dims.contains(&space[*k])).for_each(|k| op.padding[k] = (0, 0));
+        for (d, around) in padding {
+            space.iter().zip(&mut op.padding).filter(|(s, _)| *s == d).for_each(|(_, p)| *p = *around);
+        }
         Some(op.into())
     }
     fn wider(&self, results: Dtype) -> Option<Op> {

@@ -11,10 +11,11 @@ use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan, int, lit, values1};
 use crate::dtype::Dtype;
 use crate::error::{Res, not_linear, type_err, value_err};
-use crate::factors::{Factors, Running};
+use crate::factors::{Factors, Shared};
 use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::param::Member;
+use crate::parts::{Along, Here};
 use crate::primitive;
 use crate::support::{Selector, Support, Supports, Within};
 use crate::typing::{Specs, Typing};
@@ -76,23 +77,7 @@ impl Cumulative {
                 (y, cx.select(&tied, &one, &half)?)
             }
             CumulativeKind::LogSumExp => {
-                // m + log(e^(l - m) + e^(r - m))
-                let real = |v: &Value| {
-                    if v.dtype().is_complex() { cx.pw(Pw::Real, std::slice::from_ref(v)) } else { Ok(v.clone()) }
-                };
-                let m = cx.pw2(Pw::Max, &real(l.0)?, &real(r.0)?)?;
-                let finite = cx.pw(Pw::IsFinite, std::slice::from_ref(&m))?;
-                let m0 = cx.select(&finite, &cx.zeros(&m.aval())?, &m)?;
-                let m0 = if l.0.dtype().is_complex() {
-                    let zero = cx.zeros(&m0.aval())?;
-                    cx.pw2(Pw::Complex, &m0, &zero)?
-                } else {
-                    m0
-                };
-                let e = |v: &Value| cx.pw(Pw::Exp, &[cx.sub(v, &m0)?]);
-                let (el, er) = (e(l.0)?, e(r.0)?);
-                let s = cx.add(&el, &er)?;
-                let y = cx.add(&cx.pw(Pw::Log, std::slice::from_ref(&s))?, &m0)?;
+                let [y, s, el, er] = logsumexp(cx, l.0, r.0)?;
                 let dy = cx.add(&cx.mul(l.1, &el)?, &cx.mul(r.1, &er)?)?;
                 // if all elements are -inf, flat
                 let nothing = cx.pw2(Pw::Eq, &s, &crate::cx::lit(s.dtype(), 0.0))?;
@@ -100,6 +85,20 @@ impl Cumulative {
                 (y, cx.div(&dy, &cx.select(&nothing, &s, &one)?)?)
             }
         })
+    }
+    /// Without tangents.
+    fn combined(&self, cx: &dyn Cx, l: &Value, r: &Value) -> Res<Value> {
+        match self.kind {
+            CumulativeKind::Sum => cx.add(l, r),
+            CumulativeKind::Prod => cx.mul(l, r),
+            CumulativeKind::Max => cx.pw2(Pw::Max, l, r),
+            CumulativeKind::Min => cx.pw2(Pw::Min, l, r),
+            CumulativeKind::LogSumExp => logsumexp(cx, l, r).map(|[y, ..]| y),
+        }
+    }
+    /// Whether each combination rounds floats.
+    fn rounds(&self) -> bool {
+        !matches!(self.kind, CumulativeKind::Max | CumulativeKind::Min)
     }
     fn identity(&self) -> f64 {
         match self.kind {
@@ -109,6 +108,23 @@ impl Cumulative {
             CumulativeKind::Min => f64::INFINITY,
         }
     }
+}
+
+/// y = m + log(s), s = e^(l - m) + e^(r - m), and these two terms.
+fn logsumexp(cx: &dyn Cx, l: &Value, r: &Value) -> Res<[Value; 4]> {
+    let real =
+        |v: &Value| if v.dtype().is_complex() { cx.pw(Pw::Real, std::slice::from_ref(v)) } else { Ok(v.clone()) };
+    let m = cx.pw2(Pw::Max, &real(l)?, &real(r)?)?;
+    let finite = cx.pw(Pw::IsFinite, std::slice::from_ref(&m))?;
+    let mut m = cx.select(&finite, &cx.zeros(&m.aval())?, &m)?;
+    if l.dtype().is_complex() {
+        m = cx.pw2(Pw::Complex, &m, &cx.zeros(&m.aval())?)?;
+    }
+    let e = |v: &Value| cx.pw(Pw::Exp, &[cx.sub(v, &m)?]);
+    let (el, er) = (e(l)?, e(r)?);
+    let s = cx.add(&el, &er)?;
+    let y = cx.add(&cx.pw(Pw::Log, std::slice::from_ref(&s))?, &m)?;
+    Ok([y, s, el, er])
 }
 
 impl Rules for Cumulative {
@@ -173,15 +189,17 @@ impl Rules for Cumulative {
     }
     fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
         let mut f = Factors::along(x, out, |d| d != self.axis);
-        let combine = match self.kind {
-            CumulativeKind::Sum => Pw::Add,
-            CumulativeKind::Prod => Pw::Mul,
-            CumulativeKind::Max => Pw::Max,
-            CumulativeKind::Min => Pw::Min,
-            CumulativeKind::LogSumExp => return f,
-        };
-        f.running = Some(Running { dim: self.axis, reverse: self.reverse, combine });
+        f.shared = Some(Shared { dim: self.axis, cut: true });
         f
+    }
+    /// Narrow floats are rounded once, after all combinations.
+    fn shared(&self, here: &Here, x: &[Value], axes: &[u8]) -> Res<Option<Values>> {
+        let (cx, d) = (here.cx, x[0].dtype());
+        let x = if self.rounds() && d.is_narrow_float() { cx.convert(&x[0], Dtype::F32)? } else { x[0].clone() };
+        let own = cx.bind1(self.clone(), &[x])?;
+        let along = Along { op: &self.clone().into(), dim: self.axis, reverse: self.reverse };
+        let y = here.after_others(&along, &own, axes, &|l, r| self.combined(cx, l, r))?;
+        Ok(Some(values1(cx.convert(&y, d)?)))
     }
     fn cuts(&self, t: &Typing) -> Res<Specs> {
         t.refuse_along(self.axis, "Input should be unsharded over the axis being reduced")?;

@@ -136,9 +136,9 @@ impl Rules for ReduceWindow {
         }
         f
     }
-    fn inside(&self, dims: &[usize]) -> Option<Op> {
+    fn around(&self, padding: &[(usize, (i64, i64))]) -> Option<Op> {
         let mut op = self.clone();
-        dims.iter().for_each(|d| op.padding[*d] = (0, 0));
+        padding.iter().for_each(|(d, around)| op.padding[*d] = *around);
         Some(op.into())
     }
     fn cuts(&self, t: &Typing) -> Res<Specs> {

@@ -279,7 +279,7 @@ impl Rules for SelectAndGatherAdd {
         Ok((cx.bind(&op.into(), &both(cx, ax, x, d)?)?, smallvec![Some(0)]))
     }
     fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
-        Factors::along(x, out, |d| self.windows().stays(d))
+        self.windows().factors(x, out, &x[0].shape, &out[0].shape)
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], _: &[Aval]) -> Res<TensorIds> {
         let w = self.windows();
@@ -391,8 +391,7 @@ impl Rules for SelectAndScatterAdd {
         Ok((cx.bind(&op.into(), &both(cx, ax, x, d)?)?, smallvec![Some(0)]))
     }
     fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
-        let stays = |d: usize| self.windows().stays(d) && x[0].shape[d] == x[1].shape[d];
-        Factors::along(x, out, stays)
+        self.windows().factors(x, out, &x[1].shape, &x[0].shape)
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], _: &[Aval]) -> Res<TensorIds> {
         lower_as(b, x, &|cx, x| Ok(values1(self.meaning(cx, &x[0], &x[1])?)))

@@ -8,13 +8,14 @@
 use super::gather::take_along;
 use super::with_zeros;
 use crate::aval::Aval;
-use crate::cx::{Arg, Axis, Cx, Dim, Tan};
+use crate::cx::{Arg, Axis, Cx, Dim, Tan, int};
 use crate::dtype::Dtype;
 use crate::error::{Res, not_linear, type_err, value_err};
-use crate::factors::Factors;
+use crate::factors::{Factors, Shared};
 use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Op, Rules, Tans};
 use crate::param::FloatParam;
+use crate::parts::Here;
 use crate::primitive;
 use crate::typing::{Specs, Typing};
 use crate::value::{Value, Values};
@@ -53,6 +54,22 @@ fn chosen(op: &Op, axis: usize, cx: &dyn Cx, x: &[Value], dx: &[Tan]) -> Res<(Va
     let Some(t) = &dx[0] else { return Ok(with_zeros(y)) };
     let t = take_along(cx, t, &y[1], axis)?;
     Ok((y, smallvec![Some(t), None]))
+}
+
+/// The largest of what is largest in each device's part, where that is less than all.
+fn of_parts(here: &Here, x: &Value, op: &TopK, axes: &[u8]) -> Res<Option<Values>> {
+    let (cx, axis, part, bytes) = (here.cx, op.axis, x.shape()[op.axis], x.dtype().size());
+    let k = op.k.min(part);
+    // positions are sent too
+    if k == 0 || k * (bytes + Dtype::I32.size()) >= part * bytes {
+        return Ok(None);
+    }
+    let own = cx.bind(&TopK { axis, k }.into(), std::slice::from_ref(x))?;
+    let at = cx.add(&own[1], &cx.mul(&here.number(axes)?, &int(Dtype::I32, part as i64))?)?;
+    let all = here.gather(&own[0], axis, axes, true)?;
+    let mut y = cx.bind(&op.clone().into(), &[all])?;
+    y[1] = take_along(cx, &here.gather(&at, axis, axes, true)?, &y[1], axis)?;
+    Ok(Some(y))
 }
 
 impl Rules for TopK {
@@ -95,7 +112,11 @@ impl Rules for TopK {
         Ok((cx.bind(&TopK { axis, k: self.k }.into(), x)?, smallvec![d[0]; 2]))
     }
     fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
-        Factors::along(x, out, |d| d != self.axis)
+        let shared = Some(Shared { dim: self.axis, cut: false });
+        Factors { shared, ..Factors::along(x, out, |d| d != self.axis) }
+    }
+    fn shared(&self, here: &Here, x: &[Value], axes: &[u8]) -> Res<Option<Values>> {
+        of_parts(here, &x[0], self, axes)
     }
     fn cuts(&self, t: &Typing) -> Res<Specs> {
         t.refuse_along(
@@ -207,7 +228,16 @@ impl Rules for ApproxTopK {
         Ok((cx.bind(&op.into(), x)?, smallvec![d[0]; 2]))
     }
     fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
-        Factors::along(x, out, |d| self.axis(x[0].rank()) != Some(d))
+        let axis = self.known_axis(x[0].rank());
+        let shared = self.aggregate_to_topk.then_some(Shared { dim: axis, cut: false });
+        Factors { shared, ..Factors::along(x, out, |d| d != axis) }
+    }
+    fn shared(&self, here: &Here, x: &[Value], axes: &[u8]) -> Res<Option<Values>> {
+        let exact = TopK { axis: self.known_axis(x[0].rank()), k: self.k };
+        let turned = |v: &Value| if self.is_max_k { Ok(v.clone()) } else { here.cx.neg(v) };
+        let Some(mut y) = of_parts(here, &turned(&x[0])?, &exact, axes)? else { return Ok(None) };
+        y[0] = turned(&y[0])?;
+        Ok(Some(y))
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let axis = self.known_axis(b.rank(x[0]));

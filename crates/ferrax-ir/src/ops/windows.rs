@@ -13,7 +13,7 @@ use crate::aval::{Aval, Lit};
 use crate::cx::{Cx, eval_root};
 use crate::dtype::Dtype;
 use crate::error::{Res, type_err, value_err};
-use crate::factors::Windowed;
+use crate::factors::{Factors, In, Out, Windowed};
 use crate::lower::{Graph, TensorId, TensorIds};
 use crate::value::{Value, Values};
 use ferrax_kernel::{DType, Dims};
@@ -139,11 +139,27 @@ impl Windows {
     pub fn span(&self, k: usize) -> i64 {
         dilated(self.size[k], self.dilation[k])
     }
-    /// How axis `k`, which is this dimension of the operand and of the result, is read by parts; not where the operand's rows are spread.
+    /// How axis `k`, which is this dimension of the operand and of the result, is read by parts.
     pub fn parted(&self, k: usize, (dim, result): (usize, usize), fill: Lit) -> Option<Windowed> {
-        let (low, stride) = (self.padding[k].0, self.strides[k]);
+        let (low, stride, spread) = (self.padding[k].0, self.strides[k], self.base[k]);
         let span = usize::try_from(self.span(k)).ok()?;
-        (self.base[k] == 1 && !self.stays(k)).then_some(Windowed { dim, result, low, stride, span, fill })
+        (!self.stays(k)).then_some(Windowed { dim, of: Out(0, result), low, stride, span, spread, fill })
+    }
+    /// Factors where each operand and the result has the array's shape or that of the results over it: of axes along which a window is one
+    /// element, or the windows are tiles.
+    pub fn factors(&self, x: &[Aval], out: &[Aval], array: &[usize], results: &[usize]) -> Factors {
+        let mut f = Factors::along(x, out, |k| self.stays(k) && array[k] == results[k]);
+        for k in (0..array.len()).filter(|k| self.tiles(*k, array[*k], results[*k])) {
+            f.ins.iter_mut().chain(&mut f.outs).for_each(|dims| dims[k].clear());
+            let all = (0..x.len()).map(|i| In(i, k)).chain((0..out.len()).map(|i| Out(i, k)));
+            f.link(results[k], &all.collect::<Vec<_>>());
+        }
+        f
+    }
+    /// Whether along axis `k`, of size `n`, the windows are the `out` parts of equal size that there are.
+    pub fn tiles(&self, k: usize, n: usize, out: usize) -> bool {
+        let alone = (self.base[k], self.padding[k]) == (1, (0, 0)) && self.span(k) <= self.strides[k] as i64;
+        alone && !self.stays(k) && out * self.strides[k] == n
     }
     /// Whether each window is combined element by element.
     pub fn few(&self) -> bool {

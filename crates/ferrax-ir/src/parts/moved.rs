@@ -141,13 +141,13 @@ impl Here<'_> {
         }
         self.rows(&all, to.dim, &int(Dtype::I32, room as i64), size)
     }
-    /// This device's part of an operand with the rows beside it that the windows of its part of a result of `rows` positions read.
-    pub fn with_halo(&self, x: &Value, w: &Windowed, rows: usize, axes: &[u8]) -> Res<Value> {
+    /// The rows that the windows of this device's part of `positions` read, of an operand that is cut too.
+    pub fn with_halo(&self, x: &Value, w: &Windowed, positions: usize, axes: &[u8]) -> Res<Value> {
         let parts = self.grid.parts(axes);
-        let (own, all) = (rows / parts, (x.shape()[w.dim] * parts) as i64);
+        let (own, all) = (positions / parts, (x.shape()[w.dim] * parts) as i64);
         let each = w.rows(own);
         let run = |i: usize| {
-            let first = (i * own * w.stride) as i64 - w.low;
+            let first = w.first(i * own);
             let (from, to) = ((-first).clamp(0, each as i64), (all - first).clamp(0, each as i64));
             let rows = i * each + from as usize..i * each + to.max(from) as usize;
             Run { rows, operand: 0, first: first + from, step: 1 }

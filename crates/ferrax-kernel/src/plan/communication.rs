@@ -15,9 +15,6 @@ pub struct Communication {
     pub messages: f64,
 }
 impl Communication {
-    fn and(self, more: Communication) -> Communication {
-        Communication { bytes: self.bytes + more.bytes, messages: self.messages + more.messages }
-    }
     fn times(self, n: f64) -> Communication {
         Communication { bytes: self.bytes * n, messages: self.messages * n }
     }
@@ -46,11 +43,25 @@ impl Communication {
     }
 }
 
+impl std::iter::Sum for Communication {
+    fn sum<I: Iterator<Item = Communication>>(each: I) -> Communication {
+        let none = Communication::default();
+        each.fold(none, |a, b| Communication { bytes: a.bytes + b.bytes, messages: a.messages + b.messages })
+    }
+}
+
+/// A collective of a plan, as often as it is run.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Exchange {
+    /// What it is, and along which axes.
+    pub text: String,
+    pub moved: Communication,
+}
+
 impl Plan {
     /// Of one run on a mesh of these axes, by a backend that combines blocks of so many elements.
-    pub fn communication(&self, axes: &[(Arc<str>, usize)], combined_elements: usize) -> Communication {
-        let count = Count { plan: self, axes, combined_elements };
-        count.steps(&self.steps)
+    pub fn exchanges(&self, axes: &[(Arc<str>, usize)], combined_elements: usize) -> Vec<Exchange> {
+        Count { plan: self, axes, combined_elements }.steps(&self.steps)
     }
 }
 
@@ -60,24 +71,30 @@ struct Count<'a> {
     combined_elements: usize,
 }
 impl Count<'_> {
-    fn steps(&self, s: &[Step]) -> Communication {
-        s.iter().map(|s| self.step(s)).fold(Communication::default(), Communication::and)
+    fn steps(&self, s: &[Step]) -> Vec<Exchange> {
+        s.iter().flat_map(|s| self.step(s)).collect()
     }
-    fn step(&self, s: &Step) -> Communication {
+    fn step(&self, s: &Step) -> Vec<Exchange> {
         match s {
+            Step::Collective { kind: Collective::AxisIndex, .. } => vec![],
             Step::Collective { kind, across, ins, .. } => {
-                ins.iter().map(|s| self.operand(kind, across, *s)).fold(Communication::default(), Communication::and)
+                let moved = ins.iter().map(|s| self.operand(kind, across, *s));
+                vec![Exchange { text: format!("{kind} over {}", across.axes.join(", ")), moved: moved.sum() }]
             }
             Step::Loop(l) => match &l.trip {
-                Trip::Static(n) => self.steps(&l.body).times(*n as f64),
+                Trip::Static(n) => {
+                    let times = |e: Exchange| Exchange { moved: e.moved.times(*n as f64), ..e };
+                    self.steps(&l.body).into_iter().map(times).collect()
+                }
                 Trip::Dyn(_) => self.steps(&l.body),
-                Trip::While { cond, .. } => self.steps(cond).and(self.steps(&l.body)),
+                Trip::While { cond, .. } => [self.steps(cond), self.steps(&l.body)].concat(),
             },
             Step::Switch { branches, .. } => {
-                let longer = |a: Communication, b: Communication| if b.bytes > a.bytes { b } else { a };
-                branches.iter().map(|b| self.steps(b)).fold(Communication::default(), longer)
+                let bytes = |e: &[Exchange]| e.iter().map(|e| e.moved.bytes).sum::<f64>();
+                let longer = |a: Vec<Exchange>, b: Vec<Exchange>| if bytes(&b) > bytes(&a) { b } else { a };
+                branches.iter().map(|b| self.steps(b)).fold(vec![], longer)
             }
-            _ => Communication::default(),
+            _ => vec![],
         }
     }
     fn operand(&self, kind: &Collective, across: &Across, s: SlotId) -> Communication {
@@ -89,7 +106,7 @@ impl Count<'_> {
         let slot = &self.plan.slots[s as usize];
         let block = self.combined_elements.saturating_mul(slot.dtype.size());
         let of = |p: &usize| Communication::of(kind, *p, slot.bytes(), block).times(*p as f64);
-        let whole = sizes.iter().map(of).fold(Communication::default(), Communication::and);
+        let whole: Communication = sizes.iter().map(of).sum();
         whole.times(1.0 / sizes.iter().sum::<usize>().max(1) as f64)
     }
 }

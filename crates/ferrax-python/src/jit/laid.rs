@@ -8,6 +8,7 @@ use crate::config;
 use crate::debug;
 use crate::error::IntoPyResult;
 use crate::placement;
+use crate::source;
 use crate::tree::{Leaves, TreeDef};
 use ferrax::array;
 use ferrax::parts::Layout;
@@ -15,9 +16,27 @@ use ferrax::spmd::{self, Spmd, Where};
 use ferrax_ir::aval::Aval;
 use ferrax_ir::program::Program;
 use ferrax_ir::value::{Value, Values};
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyUserWarning, PyValueError};
 use pyo3::prelude::*;
+use std::ffi::CString;
 use std::sync::Arc;
+
+/// Which arrays a program gathers whole on every device, and where, if the setting asks for it.
+fn warn_of_gathers(py: Python, made: &Spmd) -> PyResult<()> {
+    if made.gathered.is_empty() || !config::config_get(py, "jax_warn_of_gathers")?.is_truthy()? {
+        return Ok(());
+    }
+    let mut texts: Vec<String> = vec![];
+    for g in &made.gathered {
+        let at = source::text(g.line).map(|at| format!(", at {at}")).unwrap_or_default();
+        let text = format!("A program gathers {} whole on every device{at}.", g.aval.long());
+        if !texts.contains(&text) {
+            texts.push(text);
+        }
+    }
+    let say = |text| PyErr::warn(py, &py.get_type::<PyUserWarning>(), &CString::new(text).unwrap_or_default(), 1);
+    texts.into_iter().try_for_each(say)
+}
 
 /// How many layouts of arguments a signature keeps programs for.
 const MAX_KEPT: usize = 32;
@@ -185,7 +204,9 @@ impl Variant {
             Some(l) => (self.consts.iter().map(|_| None).chain(l.ins.iter().cloned()).collect(), &l.outs),
             None => (vec![], &[]),
         };
-        Ok(Arc::new(py.detach(|| Spmd::new(&self.program, place, given, &ins, outs)).py(py)?))
+        let made = py.detach(|| Spmd::new(&self.program, place, given, &ins, outs)).py(py)?;
+        warn_of_gathers(py, &made)?;
+        Ok(Arc::new(made))
     }
     /// The call on a mesh.
     pub(super) fn run_parts<'py>(

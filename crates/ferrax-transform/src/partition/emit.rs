@@ -4,10 +4,10 @@
 //! INVARIANT: a value is brought to another spec when it is read with that spec, and once: each variable keeps its versions.
 mod rows;
 
-use super::flow::{Bodies, Flow, Manual, Way, is_narrow, join, project, typed, unstacked};
-use super::late::late;
+use super::flow::{Bodies, Flow, Manual, Way, join, project, typed, unstacked};
+use super::{Gathered, late::late};
 use crate::trace::Trace;
-use ferrax_ir::cx::{Cx, Line};
+use ferrax_ir::cx::{Cx, Line, line};
 use ferrax_ir::factors::{DimFactors, Factors, Tie};
 use ferrax_ir::layout::{AxisSet, CutAxes, Grid, Spec};
 use ferrax_ir::op::Avals;
@@ -16,18 +16,25 @@ use ferrax_ir::parts::Here;
 use ferrax_ir::program::{Atom, Eqn};
 use ferrax_ir::value::Values;
 use ferrax_ir::{Aval, Dtype, Op, Program, Res, Value};
+use std::cell::RefCell;
 use std::collections::HashMap;
 
-/// A program on parts: inputs cut as `ins` say, outputs as `outs` do, or as they come.
-pub fn emit(flow: &Flow, grid: &Grid, ins: &[Spec], outs: &[Option<Spec>]) -> Res<(Program, Vec<Spec>)> {
+/// A program on parts: inputs cut as `ins` say, outputs as `outs` do, or as they come. What is gathered is added to `gathered`.
+pub fn emit(
+    flow: &Flow,
+    grid: &Grid,
+    ins: &[Spec],
+    outs: &[Option<Spec>],
+    gathered: &RefCell<Vec<Gathered>>,
+) -> Res<(Program, Vec<Spec>)> {
     let s = Trace::stage();
     let p = &flow.program;
     let here = Here::new(&*s, grid);
     let made = p.in_avals().iter().zip(ins).map(|(a, spec)| vec![(spec.clone(), s.new_in(spec.shard(grid, a)))]);
     let mut env: Vec<Versions> = made.collect();
     env.resize(p.avals().len(), vec![]);
-    let (readers, wanted) = (rows::readers(flow), rows::as_made(flow));
-    let mut e = Emitter { flow, grid, here, env, late: late(flow), readers, wanted, waiting: HashMap::new() };
+    let (readers, wanted) = (rows::readers(flow), rows::as_made(flow, grid));
+    let mut e = Emitter { flow, grid, here, env, late: late(flow), readers, wanted, waiting: HashMap::new(), gathered };
     let at = Line::kept();
     for (i, line) in p.lines().iter().enumerate().take(p.eqns().len()) {
         at.set(*line);
@@ -36,7 +43,7 @@ pub fn emit(flow: &Flow, grid: &Grid, ins: &[Spec], outs: &[Option<Spec>]) -> Re
     let (mut values, mut specs) = (vec![], vec![]);
     for (i, (a, wanted)) in p.outs().iter().zip(outs).enumerate() {
         let spec = wanted.clone().unwrap_or_else(|| flow.out_spec(i));
-        values.push(e.read(a, &spec)?);
+        values.push(e.version(a, &spec)?.0);
         specs.push(spec);
     }
     let program = s.close(&values)?.0;
@@ -57,16 +64,34 @@ struct Emitter<'a> {
     wanted: Vec<Spec>,
     /// Variables that are made when they are read otherwise than for the rows that they have of others.
     waiting: HashMap<usize, rows::Taken>,
+    gathered: &'a RefCell<Vec<Gathered>>,
+}
+
+/// The results of an equation: their first variable, how they are best cut, and the axes along which they stay terms of sums.
+struct Results<'a> {
+    first: usize,
+    wanted: &'a [Spec],
+    asked: AxisSet,
 }
 
 impl Emitter<'_> {
     fn cx(&self) -> &dyn Cx {
         self.here.cx
     }
+    /// What an equation reads.
     fn read(&mut self, a: &Atom, spec: &Spec) -> Res<Value> {
+        let (value, gathered) = self.version(a, spec)?;
+        if gathered {
+            let aval = self.flow.program.atom_aval(a);
+            self.gathered.borrow_mut().push(Gathered { aval, line: line() });
+        }
+        Ok(value)
+    }
+    /// A value cut so, and whether it was gathered whole for that.
+    fn version(&mut self, a: &Atom, spec: &Spec) -> Res<(Value, bool)> {
         let v = match a {
-            Atom::Lit(l) if spec.unreduced.is_empty() => return Ok(Value::Lit(*l)),
-            Atom::Lit(l) => return self.here.on_first(&Value::Lit(*l), &spec.unreduced.axes()),
+            Atom::Lit(l) if spec.unreduced.is_empty() => return Ok((Value::Lit(*l), false)),
+            Atom::Lit(l) => return Ok((self.here.on_first(&Value::Lit(*l), &spec.unreduced.axes())?, false)),
             Atom::Var(v) => *v as usize,
         };
         self.made(a)?;
@@ -75,11 +100,11 @@ impl Emitter<'_> {
         let source = known.iter().find(|k| k.0 == *spec).or_else(|| known.iter().find(|k| k.0.is_whole()));
         let (from, value) = source.unwrap_or(&known[0]).clone();
         if from == *spec {
-            return Ok(value);
+            return Ok((value, false));
         }
         let value = self.here.reshard(&value, &from, spec)?;
         self.env[v].push((spec.clone(), value.clone()));
-        Ok(value)
+        Ok((value, spec.is_whole() && from.dims.iter().any(|d| self.grid.parts(d) > 1)))
     }
     /// How a variable was made; a literal is whole.
     fn made(&mut self, a: &Atom) -> Res<Spec> {
@@ -101,7 +126,7 @@ impl Emitter<'_> {
         let (flow, e) = (self.flow, &self.flow.program.eqns()[i]);
         let wanted = self.wanted[first..first + e.n_out as usize].to_vec();
         let made = match &flow.eqns[i] {
-            Way::Factors(f) if f.wanted.is_some() => vec![(wanted[0].clone(), self.read(&e.args[0], &wanted[0])?)],
+            Way::Factors(f) if f.wanted.is_some() => vec![(wanted[0].clone(), self.version(&e.args[0], &wanted[0])?.0)],
             Way::Factors(f) if f.once && self.grid.size() > 1 => self.once(e)?,
             Way::Factors(f) => match self.moved(e, f, &wanted)? {
                 Some(versions) => versions,
@@ -123,35 +148,36 @@ impl Emitter<'_> {
         let kind = e.op.rules().sums();
         let linear = (0..avals.len()).any(|i| !kind.term(i, AxisSet::NONE, all(wanted)).is_empty());
         let typed = outs.iter().fold(AxisSet::NONE, |all, a| all | typed(a, self.grid).unreduced);
-        let requested = if linear { all(wanted) | typed } else { typed };
-        let terms = (requested | self.left(e, &made)) & all(&made);
-        let chosen = choose(f, (&avals, &made), (outs, wanted), terms, self.grid);
+        let asked = if linear { all(wanted) | typed } else { typed };
+        let terms = (asked | self.left(e, &made)) & all(&made);
+        let mut chosen = choose(f, (&avals, &made), (outs, wanted), terms, self.grid);
         let cut = |dims: &[DimFactors]| Spec::new(dims.iter().map(|ids| join(ids, &chosen, f, self.grid)));
         let of_terms = |i: usize| cut(&f.ins[i]).summed(kind.term(i, made[i].unreduced, terms), AxisSet::NONE);
         let mut ins: Vec<Spec> = (0..f.ins.len()).map(of_terms).collect();
         let mut natural: Vec<Spec> = f.outs.iter().map(|d| cut(d).summed(terms, AxisSet::NONE)).collect();
+        let results = Results { first, wanted, asked };
         if !f.indexed.is_empty()
             && let Some(version) = self.indexed(e, f, (&made[0], &ins), &chosen, (outs, &natural))?
         {
             return Ok(vec![version]);
         }
+        if let Some((natural, y)) = self.shared(e, f, &chosen, (&made, &ins), (wanted, &natural))? {
+            return self.versions(&folded(f, &chosen), y.into_iter().zip(natural), &results);
+        }
         let halos = self.halos(f, &chosen, (&avals, &made, &mut ins), (outs, wanted, &mut natural));
-        let running = self.running(f, &chosen, (&made, &mut ins), (wanted, &mut natural));
+        self.turned(e, f, &mut chosen, (&made, &mut ins), (outs, wanted, &mut natural));
         let mut x: Values = e.args.iter().zip(&ins).map(|(a, s)| self.read(a, s)).collect::<Res<_>>()?;
-        let op = self.with_halos(&e.op, &halos, &mut x, outs)?;
-        if running.as_ref().is_some_and(|r| r.0.rounds()) && is_narrow(x[0].dtype()) {
-            x[0] = self.cx().convert(&x[0], Dtype::F32)?;
+        let op = self.with_halos(&e.op, &halos, &mut x)?;
+        let sum = outs.first().map_or(Monoid::Sum, |a| Monoid::of_sum(a.dtype));
+        let sums = halos.iter().map(|h| (sum, h.folds())).filter(|(_, axes)| !axes.is_empty());
+        let folds: Vec<(Monoid, CutAxes)> = folded(f, &chosen).into_iter().chain(sums).collect();
+        let axes: Vec<u8> = folds.iter().flat_map(|(_, axes)| axes.iter().copied()).collect();
+        for i in f.start.iter().filter(|_| !axes.is_empty()) {
+            x[*i] = self.here.on_first(&x[*i], &axes)?;
         }
-        let folds = f.factors.iter().zip(&chosen).filter(|(f, _)| f.fold.is_some());
-        let folds: Vec<u8> = folds.flat_map(|(_, axes)| axes.iter().copied()).collect();
-        for i in f.start.iter().filter(|_| !folds.is_empty()) {
-            x[*i] = self.here.on_first(&x[*i], &folds)?;
-        }
-        let mut cut_folds =
-            f.factors.iter().zip(&chosen).filter(|(_, axes)| !axes.is_empty()).filter_map(|(f, _)| f.fold);
-        let rounds = cut_folds.any(|m| matches!(m, Monoid::Sum | Monoid::Prod));
-        let mut y: Values = match outs {
-            [out] if rounds && is_narrow(out.dtype) => vec![self.unrounded(&op, &x)?].into(),
+        let rounds = folds.iter().any(|(m, _)| matches!(m, Monoid::Sum | Monoid::Prod));
+        let y: Values = match outs {
+            [out] if rounds && out.dtype.is_narrow_float() => vec![self.unrounded(&op, &x)?].into(),
             _ => {
                 let parts: Avals = natural.iter().zip(outs).map(|(s, a)| s.shard(self.grid, a)).collect();
                 let local: Avals = x.iter().map(Value::aval).collect();
@@ -159,23 +185,27 @@ impl Emitter<'_> {
                 self.cx().bind(&op, &x)?
             }
         };
-        if let Some((r, axes)) = running {
-            y[0] = self.here.after_others(&e.op, &y[0], &r, &axes)?;
-        }
+        self.versions(&folds, y.into_iter().zip(natural), &results)
+    }
+    /// What the devices have of results, with the folds among them and the sums taken that are not to be left.
+    fn versions(
+        &self,
+        folds: &[(Monoid, CutAxes)],
+        made: impl Iterator<Item = (Value, Spec)>,
+        results: &Results,
+    ) -> Res<Versions> {
         let mut versions = vec![];
-        for (k, ((y, spec), wanted)) in y.into_iter().zip(natural).zip(wanted).enumerate() {
-            let folded = f.factors.iter().zip(&chosen).filter_map(|(f, axes)| f.fold.map(|m| (m, axes.clone())));
-            let (mut y, mut spec) = (y, spec);
-            let left = if self.late[first + k] { all_axes(self.grid) } else { wanted.unreduced };
-            let taken = spec.unreduced.without(requested | left);
+        for (k, ((mut y, mut spec), wanted)) in made.zip(results.wanted).enumerate() {
+            let v = results.first + k;
+            let left = if self.late[v] { all_axes(self.grid) } else { wanted.unreduced };
+            let taken = spec.unreduced.without(results.asked | left);
             spec.unreduced = spec.unreduced.without(taken);
-            for (monoid, axes) in [(Monoid::Sum, taken.axes())].into_iter().chain(folded) {
+            for (monoid, axes) in std::iter::once(&(Monoid::Sum, taken.axes())).chain(folds) {
                 if !axes.is_empty() {
-                    (y, spec) = self.fold(y, spec, monoid, &axes, wanted, left)?;
+                    (y, spec) = self.fold(y, spec, *monoid, axes, wanted, left)?;
                 }
             }
-            let y = self.cx().convert(&y, outs[k].dtype)?;
-            versions.push((spec, y));
+            versions.push((spec, self.cx().convert(&y, self.flow.program.avals()[v].dtype)?));
         }
         Ok(versions)
     }
@@ -185,7 +215,7 @@ impl Emitter<'_> {
         if let Some(op) = op.rules().wider(wide) {
             return self.cx().bind1(op, x);
         }
-        let widened = |v: &Value| if is_narrow(v.dtype()) { self.cx().convert(v, wide) } else { Ok(v.clone()) };
+        let widened = |v: &Value| if v.dtype().is_narrow_float() { self.cx().convert(v, wide) } else { Ok(v.clone()) };
         let x = x.iter().map(widened).collect::<Res<Values>>()?;
         self.cx().bind1(op.clone(), &x)
     }
@@ -232,8 +262,8 @@ impl Emitter<'_> {
     /// A body for parts: operands are partitioned as it requires, and its equations are emitted here.
     fn manual(&mut self, e: &Eqn, m: &Manual) -> Res<Versions> {
         let (ins, around): (Vec<Spec>, Vec<Spec>) = m.ins().into_iter().unzip();
-        let x: Values = e.args.iter().zip(&around).map(|(a, s)| self.read(a, s)).collect::<Res<_>>()?;
-        let (body, outs) = emit(&m.body, &m.grid, &ins, &vec![None; m.outs.len()])?;
+        let x: Values = e.args.iter().zip(&around).map(|(a, s)| Ok(self.version(a, s)?.0)).collect::<Res<_>>()?;
+        let (body, outs) = emit(&m.body, &m.grid, &ins, &vec![None; m.outs.len()], self.gathered)?;
         let y = self.cx().inline(&body, &x)?;
         let made = y.into_iter().zip(m.outs.iter().zip(&outs));
         Ok(made.map(|(v, (own, inside))| (m.around(own, inside), v)).collect())
@@ -268,7 +298,7 @@ impl Emitter<'_> {
                 .zip(body.program.out_avals())
                 .map(|(t, a)| Some(of(t, &outs, results, a.rank())))
                 .collect();
-            programs.push(std::sync::Arc::new(emit(body, self.grid, &ins, &wanted)?.0));
+            programs.push(std::sync::Arc::new(emit(body, self.grid, &ins, &wanted, self.gathered)?.0));
         }
         let op: Op = e.op.body().and_then(|o| o.with_bodies(programs)).unwrap_or_else(|| e.op.clone());
         let y = self.cx().bind(&op, &x)?;
@@ -276,6 +306,11 @@ impl Emitter<'_> {
     }
 }
 
+/// The folds among devices that factors leave.
+fn folded(f: &Factors, chosen: &[CutAxes]) -> Vec<(Monoid, CutAxes)> {
+    let folds = f.factors.iter().zip(chosen).filter_map(|(f, axes)| Some((f.fold?, axes.clone())));
+    folds.filter(|(_, axes)| !axes.is_empty()).collect()
+}
 fn all_axes(grid: &Grid) -> AxisSet {
     AxisSet::of(0..grid.axes.len() as u8)
 }

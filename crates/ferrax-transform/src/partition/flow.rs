@@ -11,7 +11,7 @@ use ferrax_ir::layout::{AxisSet, CutAxes, Grid, Spec};
 use ferrax_ir::ops::collective::Names;
 use ferrax_ir::ops::shard_map::{ManualBody, NamedSpec};
 use ferrax_ir::program::Atom;
-use ferrax_ir::{Aval, Dtype, Program, Res};
+use ferrax_ir::{Aval, Program, Res};
 use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
 
@@ -421,11 +421,7 @@ impl Flow {
         changed
     }
 }
-/// Whether it is a float of less than 32 bits, of which devices must not round the terms of a sum.
-pub fn is_narrow(d: Dtype) -> bool {
-    d.is_float() && d.size() < 4
-}
-/// The spec that a type states, by the names of a grid's axes.
+/// What a type says, by the names of a grid's axes.
 pub fn typed(a: &Aval, grid: &Grid) -> Spec {
     let Some(p) = a.cut.get() else { return Spec::whole(a.rank()) };
     let axis = |k: &u8| grid.find(p.mesh.grid.name(*k)).filter(|i| grid.axis_size(*i) == p.mesh.grid.axis_size(*k));

@@ -6,9 +6,9 @@
 //! c = dot a b; d = dot e f; h = add_any c d; g = all_reduce h
 //! ```
 //!
-//! INVARIANT: a variable whose sum is deferred has one reader, which adds it to others of its kind, or moves its elements on the way to
-//! such a reader. So no sum is taken twice, and none of more bytes than before.
-use super::flow::{Flow, Way, is_narrow};
+//! INVARIANT: a variable whose sum is left has one reader, which adds it to others of its kind, or moves its elements on the way to such a reader. So no
+//! sum is taken twice, and none of more bytes than before.
+use super::flow::{Flow, Way};
 use ferrax_ir::Aval;
 use ferrax_ir::factors::Factors;
 use ferrax_ir::layout::AxisSet;
@@ -34,7 +34,7 @@ pub fn late(flow: &Flow) -> Vec<bool> {
         first += e.n_out as usize;
         if let Way::Factors(f) = way {
             // terms of less than 32 bits would be rounded before they are added
-            let rounds = p.avals()[out..first].iter().any(|a| is_narrow(a.dtype));
+            let rounds = p.avals()[out..first].iter().any(|a| a.dtype.is_narrow_float());
             let adds = !rounds && f.factors.iter().any(|f| f.fold == Some(Monoid::Sum));
             let passes = e.n_out == 1 && linear_in(e, f, &open).is_some();
             let single = (out..first).all(|v| readers[v] == 1);

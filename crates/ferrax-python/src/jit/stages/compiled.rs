@@ -12,6 +12,7 @@ use ferrax::parts::Layout;
 use ferrax::spmd::Spmd;
 use ferrax_ir::aval::Aval;
 use ferrax_ir::value::{Value, Values};
+use ferrax_kernel::plan::Exchange;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -81,11 +82,13 @@ impl PyCompiled {
 }
 #[pymethods]
 impl PyCompiled {
-    /// The plan as it runs, below the program that it came from.
+    /// The plan as it runs, below the program that it came from, and over a mesh what a device reads of others' bytes by each collective.
     fn as_text(&self) -> String {
         let program = self.stage.variant.program.to_string();
         let program = program.lines().map(|l| format!("# {l}\n")).collect::<String>();
-        format!("{program}{}", self.compiled.text())
+        let exchange = |e: Exchange| format!("# {}: {} bytes, {} messages\n", e.text, e.moved.bytes, e.moved.messages);
+        let exchanges = self.spmd.iter().flat_map(|s| s.exchanges()).map(exchange).collect::<String>();
+        format!("{program}{exchanges}{}", self.compiled.text())
     }
     /// The program that it came from, of leaves.
     fn _program(&self) -> PyProgram {

@@ -5,8 +5,8 @@
 //! concatenation of two slices). Others make it, as it would have been; they can only be where it cannot be cut (`x[1:]`).
 use super::{Emitter, Versions};
 use crate::partition::flow::{Flow, Way};
-use ferrax_ir::factors::{Factors, Indexed, Moved, Run, Running, Windowed};
-use ferrax_ir::layout::{AxisSet, CutAxes, Spec};
+use ferrax_ir::factors::{Factors, In, Indexed, Moved, Out, Run, Windowed};
+use ferrax_ir::layout::{AxisSet, CutAxes, Grid, Spec};
 use ferrax_ir::parts::{Here, Source, Target};
 use ferrax_ir::program::{Atom, Eqn};
 use ferrax_ir::value::{Value, Values};
@@ -41,7 +41,7 @@ pub fn readers(flow: &Flow) -> Vec<Readers> {
 }
 /// How variables are made: as the flow says, but whole along a dimension to which rows move, if all that read it need it whole. So rows are not
 /// moved to be gathered.
-pub fn as_made(flow: &Flow) -> Vec<Spec> {
+pub fn as_made(flow: &Flow, grid: &Grid) -> Vec<Spec> {
     let p = &flow.program;
     let (mut needs_part, mut read) = (vec![AxisSet::NONE; flow.specs.len()], vec![false; flow.specs.len()]);
     for a in p.outs() {
@@ -56,7 +56,7 @@ pub fn as_made(flow: &Flow) -> Vec<Spec> {
             read[v] = true;
             for (d, axes) in spec.dims.iter().enumerate().filter(|(_, axes)| !axes.is_empty()) {
                 let whole = match way {
-                    Way::Factors(f) => needs_whole(f, i, d, &p.avals()[v], &p.avals()[*first..]),
+                    Way::Factors(f) => needs_whole(f, (i, d), grid.parts(axes), &p.avals()[v], &p.avals()[*first..]),
                     _ => false,
                 };
                 if !whole {
@@ -79,9 +79,13 @@ pub fn as_made(flow: &Flow) -> Vec<Spec> {
     specs
 }
 /// Whether an equation reads dimension `d` of operand `i` whole.
-fn needs_whole(f: &Factors, i: usize, d: usize, operand: &Aval, outs: &[Aval]) -> bool {
-    let by_parts = f.windows.iter().map(|w| w.dim).chain(f.running.map(|r| r.dim)).any(|by| i == 0 && by == d);
-    if f.wanted.is_some() || by_parts || f.moved.iter().any(|m| m.dim == d && i < m.sizes.len()) {
+fn needs_whole(f: &Factors, (i, d): (usize, usize), parts: usize, operand: &Aval, outs: &[Aval]) -> bool {
+    let by_parts = f.windows.iter().any(|w| i == 0 && w.dim == d) || f.shared.is_some_and(|s| s.dim == d);
+    if other(f, i, d, parts).is_some()
+        || f.wanted.is_some()
+        || by_parts
+        || f.moved.iter().any(|m| m.dim == d && i < m.sizes.len())
+    {
         return false;
     }
     let by_index = |r: &Indexed| {
@@ -89,9 +93,32 @@ fn needs_whole(f: &Factors, i: usize, d: usize, operand: &Aval, outs: &[Aval]) -
     };
     f.ins[i][d].iter().all(|id| f.factors[*id as usize].whole) && !f.indexed.iter().any(by_index)
 }
+/// A factor that can be cut in so many parts in place of dimension `d` of operand `i`, which must be whole.
+fn other(f: &Factors, i: usize, d: usize, parts: usize) -> Option<u8> {
+    let whole = |id: &u8| f.factors[*id as usize].whole;
+    let all = || f.ins.iter().chain(&f.outs).flatten();
+    let alone = |id: &u8| all().all(|ids| ids.len() == 1 || !ids.contains(id));
+    let apt = |id: &u8| {
+        let factor = &f.factors[*id as usize];
+        factor.fold.is_none() && !factor.whole && factor.size > 0 && factor.size.is_multiple_of(parts) && alone(id)
+    };
+    f.ins[i][d].iter().all(whole).then(|| f.ins[i].iter().flatten().copied().find(apt)).flatten()
+}
 /// The most runs that are composed of others: each may be a message.
 const MAX_RUNS: usize = 16;
-/// The sources of the rows of a dimension.
+/// Windows whose rows are cut by these axes, and the number of positions that they are for.
+pub struct Halo<'a> {
+    windows: &'a Windowed,
+    axes: CutAxes,
+    positions: usize,
+}
+impl Halo<'_> {
+    /// The axes along which results are terms of sums.
+    pub fn folds(&self) -> CutAxes {
+        if matches!(self.windows.of, In(..)) { self.axes.clone() } else { CutAxes::new() }
+    }
+}
+/// What the rows of a dimension are taken from.
 #[derive(Clone, Debug)]
 pub struct Taken {
     dim: usize,
@@ -205,54 +232,112 @@ impl Emitter<'_> {
         let Atom::Var(v) = a else { return None };
         self.waiting.get(&(*v as usize)).filter(|_| self.env[*v as usize].is_empty())
     }
-    /// The dimensions of operand 0 that stay cut for an op on windows, and by which axes: where a device needs little more than its part.
+    /// The dimensions of operand 0 that stay cut for an op on windows: where a device needs little more than its part.
     pub(super) fn halos<'f>(
         &self,
         f: &'f Factors,
         chosen: &[CutAxes],
         (avals, made, ins): (&[Aval], &[Spec], &mut [Spec]),
         (outs, wanted, natural): (&[Aval], &[Spec], &mut [Spec]),
-    ) -> Vec<(&'f Windowed, CutAxes)> {
-        let mut found = vec![];
+    ) -> Vec<Halo<'f>> {
+        let mut found: Vec<Halo> = vec![];
         for w in &f.windows {
-            let (axes, rows, positions) = (&wanted[0].dims[w.result], avals[0].shape[w.dim], outs[0].shape[w.result]);
-            let parts = self.grid.parts(axes);
-            let used = |a: &u8| ins.iter().chain(&*natural).any(|s| s.uses(*a)) || chosen.iter().any(|c| c.contains(a));
-            let even = rows.is_multiple_of(parts) && positions.is_multiple_of(parts);
-            let cut = !axes.is_empty() && !made[0].dims[w.dim].is_empty() && ins[0].unreduced.is_empty();
-            if cut && even && !axes.iter().any(used) && w.rows(positions / parts) < rows {
+            let (axes, positions) = match w.of {
+                Out(k, d) => (&wanted[k].dims[d], outs[k].shape[d]),
+                In(k, d) => (&made[k].dims[d], avals[k].shape[d]),
+            };
+            let (rows, parts) = (avals[0].shape[w.dim], self.grid.parts(axes));
+            let used = |a: &u8| {
+                let folded = found.iter().any(|h| h.axes.contains(a));
+                folded || ins.iter().chain(&*natural).any(|s| s.uses(*a)) || chosen.iter().any(|c| c.contains(a))
+            };
+            let even = rows.is_multiple_of(parts)
+                && positions.is_multiple_of(parts)
+                && (positions / parts * w.stride).is_multiple_of(w.spread);
+            let free = ins[0].dims[w.dim].is_empty() && ins[0].unreduced.is_empty();
+            let cut = free && !axes.is_empty() && !made[0].dims[w.dim].is_empty();
+            if cut && even && !axes.iter().any(used) && (1..rows).contains(&w.rows(positions / parts)) {
+                let axes = axes.clone();
                 ins[0].dims[w.dim] = axes.clone();
-                natural[0].dims[w.result] = axes.clone();
-                found.push((w, axes.clone()));
+                match w.of {
+                    Out(k, d) => natural[k].dims[d] = axes.clone(),
+                    In(k, d) => ins[k].dims[d] = axes.clone(),
+                }
+                found.push(Halo { windows: w, axes, positions });
             }
         }
         found
     }
-    /// The dimension of a running combination that stays cut, and by which axes.
-    pub(super) fn running(
-        &self,
+    /// The results, and how they are cut, of an op of which the devices share the work along a dimension that is no factor.
+    pub(super) fn shared(
+        &mut self,
+        e: &Eqn,
         f: &Factors,
         chosen: &[CutAxes],
-        (made, ins): (&[Spec], &mut [Spec]),
-        (wanted, natural): (&[Spec], &mut [Spec]),
-    ) -> Option<(Running, CutAxes)> {
-        let r = f.running?;
-        let axes = wanted[0].dims[r.dim].clone();
-        let used = |a: &u8| ins[0].uses(*a) || natural[0].uses(*a) || chosen.iter().any(|c| c.contains(a));
-        if axes.is_empty() || made[0].dims[r.dim] != axes || axes.iter().any(used) {
-            return None;
+        (made, ins): (&[Spec], &[Spec]),
+        (wanted, natural): (&[Spec], &[Spec]),
+    ) -> Res<Option<(Vec<Spec>, Values)>> {
+        let Some(s) = f.shared else { return Ok(None) };
+        let axes = made[0].dims[s.dim].clone();
+        let used = |a: &u8| ins.iter().chain(natural).any(|s| s.uses(*a)) || chosen.iter().any(|c| c.contains(a));
+        let apt = if s.cut { wanted[0].dims[s.dim] == axes } else { !self.is_known(&e.args[0], &ins[0]) };
+        if axes.is_empty() || !apt || axes.iter().any(used) {
+            return Ok(None);
         }
-        ins[0].dims[r.dim] = axes.clone();
-        natural[0].dims[r.dim] = axes.clone();
-        Some((r, axes))
+        let (mut ins, mut natural) = (ins.to_vec(), natural.to_vec());
+        let results = natural.iter_mut().filter(|_| s.cut);
+        ins.iter_mut().chain(results).for_each(|spec| spec.dims[s.dim] = axes.clone());
+        let x: Values = e.args.iter().zip(&ins).map(|(a, s)| self.read(a, s)).collect::<Res<_>>()?;
+        Ok(e.op.rules().shared(&self.here, &x, &axes)?.map(|y| (natural, y)))
+    }
+    /// Whether there is a version that is cut so already.
+    fn is_known(&self, a: &Atom, spec: &Spec) -> bool {
+        matches!(a, Atom::Var(v) if self.env[*v as usize].iter().any(|k| k.0 == *spec))
+    }
+    /// Operands that must be whole along a dimension that is cut are cut along another one: an exchange moves a part of them, a gather moves all.
+    pub(super) fn turned(
+        &self,
+        e: &Eqn,
+        f: &Factors,
+        chosen: &mut [CutAxes],
+        (made, ins): (&[Spec], &mut [Spec]),
+        (outs, wanted, natural): (&[Aval], &[Spec], &mut [Spec]),
+    ) {
+        let bytes = |a: &Aval| a.shape.size().saturating_mul(a.dtype.size());
+        for i in 0..made.len() {
+            let aval = self.flow.program.atom_aval(&e.args[i]);
+            for (d, axes) in made[i].dims.iter().enumerate() {
+                let used =
+                    |a: &u8| ins.iter().chain(&*natural).any(|s| s.uses(*a)) || chosen.iter().any(|c| c.contains(a));
+                if axes.is_empty() || axes.iter().any(used) || self.is_known(&e.args[i], &ins[i]) {
+                    continue;
+                }
+                let Some(id) = other(f, i, d, self.grid.parts(axes)).filter(|id| chosen[*id as usize].is_empty())
+                else {
+                    continue;
+                };
+                // results that are to be whole are gathered then
+                let whole = outs.iter().zip(wanted).filter(|(_, w)| !axes.iter().all(|a| w.uses(*a)));
+                if whole.map(|(a, _)| bytes(a)).sum::<usize>() > bytes(&aval) {
+                    continue;
+                }
+                chosen[id as usize] = axes.clone();
+                let specs = ins.iter_mut().zip(&f.ins).chain(natural.iter_mut().zip(&f.outs));
+                for (cut, _) in specs.flat_map(|(s, ids)| s.dims.iter_mut().zip(ids)).filter(|(_, ids)| ids[..] == [id])
+                {
+                    *cut = axes.clone();
+                }
+            }
+        }
     }
     /// The op on what windows read, and operand 0 with that.
-    pub(super) fn with_halos(&self, op: &Op, halos: &[(&Windowed, CutAxes)], x: &mut Values, outs: &[Aval]) -> Res<Op> {
-        for (w, axes) in halos {
-            x[0] = self.here.with_halo(&x[0], w, outs[0].shape[w.result], axes)?;
+    pub(super) fn with_halos(&self, op: &Op, halos: &[Halo], x: &mut Values) -> Res<Op> {
+        let mut padding = vec![];
+        for h in halos {
+            x[0] = self.here.with_halo(&x[0], h.windows, h.positions, &h.axes)?;
+            padding.push((h.windows.dim, h.windows.around(h.positions / self.grid.parts(&h.axes))));
         }
-        let dims: Vec<usize> = halos.iter().map(|(w, _)| w.dim).collect();
-        Ok(op.rules().inside(&dims).filter(|_| !dims.is_empty()).unwrap_or_else(|| op.clone()))
+        Ok(op.rules().around(&padding).filter(|_| !padding.is_empty()).unwrap_or_else(|| op.clone()))
     }
     /// The result where operand 0 is cut along a dimension that is no factor, of which each device can apply the indices to its part.
     pub(super) fn indexed(
