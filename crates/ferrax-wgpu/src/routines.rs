@@ -6,6 +6,7 @@ mod conv;
 mod cumulative;
 mod dot;
 mod dynamic_slice;
+mod fft;
 mod gather;
 mod scatter;
 mod sort;
@@ -48,7 +49,16 @@ pub fn lower(r: &Routine, limits: Limits) -> Res<Lowered> {
         Routine::Cumulative { kind, outer, n, inner, reverse, dtype } => {
             cumulative::lower(*kind, [*outer, *n, *inner], *reverse, *dtype, limits)
         }
-        Routine::Linalg(_) | Routine::Fft(_) => Err(Error::Unsupported(format!("{} runs on the host", r.name()))),
+        Routine::Fft(f) => fft::lower(f, limits),
+        Routine::Linalg(_) => Err(Error::Unsupported(format!("{} runs on the host", r.name()))),
+    }
+}
+/// Whether there are shaders for a routine, at dtypes that these have.
+pub fn has(r: &Routine) -> bool {
+    match r {
+        Routine::Fft(f) => fft::has(f),
+        Routine::Linalg(_) => false,
+        _ => true,
     }
 }
 fn check(r: &Routine) -> Res<()> {
