@@ -8,6 +8,7 @@ mod dot;
 mod dynamic_slice;
 mod fft;
 mod gather;
+mod linalg;
 mod scatter;
 mod sort;
 mod tiles;
@@ -50,14 +51,14 @@ pub fn lower(r: &Routine, limits: Limits) -> Res<Lowered> {
             cumulative::lower(*kind, [*outer, *n, *inner], *reverse, *dtype, limits)
         }
         Routine::Fft(f) => fft::lower(f, limits),
-        Routine::Linalg(_) => Err(Error::Unsupported(format!("{} runs on the host", r.name()))),
+        Routine::Linalg(l) => linalg::lower(l, limits),
     }
 }
 /// Whether there are shaders for a routine, at dtypes that these have.
 pub fn has(r: &Routine) -> bool {
     match r {
         Routine::Fft(f) => fft::has(f),
-        Routine::Linalg(_) => false,
+        Routine::Linalg(l) => linalg::has(l),
         _ => true,
     }
 }

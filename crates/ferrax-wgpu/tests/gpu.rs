@@ -8,6 +8,8 @@ mod corpus;
 #[path = "../../ferrax-kernel/tests/plans/examples.rs"]
 #[allow(dead_code)]
 mod examples;
+#[path = "gpu/factors.rs"]
+mod factors;
 #[path = "gpu/ffts.rs"]
 mod ffts;
 #[path = "gpu/kernels.rs"]
