@@ -2,6 +2,8 @@
 //!
 //! These tests want an adapter (without hardware, lavapipe: `apt-get install mesa-vulkan-drivers`). Where there is none they say so and do nothing;
 //! with `FERRAX_REQUIRE_GPU` set they fail.
+#[path = "gpu/computed.rs"]
+mod computed;
 #[path = "gpu/control.rs"]
 mod control;
 mod corpus;
@@ -24,6 +26,8 @@ mod rows;
 mod run;
 #[path = "gpu/sorts.rs"]
 mod sorts;
+#[path = "gpu/together.rs"]
+mod together;
 #[path = "gpu/translate.rs"]
 mod translate;
 #[path = "gpu/traps.rs"]

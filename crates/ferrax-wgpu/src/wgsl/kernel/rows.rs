@@ -25,6 +25,7 @@ pub enum Each {
 }
 
 /// A kernel whose grid is rows and whose reduced dimensions are their elements, where nodes of elements may use reductions.
+#[derive(Clone)]
 pub struct RowKernel {
     pub kernel: Kernel,
     /// Of each output: elements first.
