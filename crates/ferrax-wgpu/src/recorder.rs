@@ -102,8 +102,8 @@ impl<'a> Recorder<'a> {
         self.dispatch(p, &[from, to], groups, &[at[0], at[1], at[2], 0], 16 * threads as u64)
     }
 
-    /// The passes of `task` over its inputs and outputs.
-    pub fn task(&self, task: &Task<Arc<Pipeline>>, ins: &[Arc<Slab>], outs: &[Arc<Slab>]) -> Res<()> {
+    /// The passes of `task` over its inputs and outputs; the one that makes a copy of input 0, if `copies`.
+    pub fn task(&self, task: &Task<Arc<Pipeline>>, ins: &[Arc<Slab>], outs: &[Arc<Slab>], copies: bool) -> Res<()> {
         let scratch: Vec<Arc<Slab>> = task.scratch.iter().map(|bytes| self.slab(*bytes)).collect::<Res<_>>()?;
         let at = |r: &Reg| -> &Slab {
             match r {
@@ -112,7 +112,8 @@ impl<'a> Recorder<'a> {
                 Reg::Scratch(i) => &scratch[*i],
             }
         };
-        for pass in &task.passes {
+        let copying = task.copying.iter().filter(|_| copies);
+        for pass in copying.chain(task.passes.iter().skip(usize::from(copies))) {
             match pass {
                 Pass::Run { pipeline, reads, writes, groups, immediates, work } => {
                     let buffers: Vec<&Slab> = reads.iter().chain(writes).map(at).collect();

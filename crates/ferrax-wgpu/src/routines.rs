@@ -6,12 +6,16 @@ mod conv;
 mod cumulative;
 mod dot;
 mod dynamic_slice;
+mod fft;
 mod gather;
+mod linalg;
+mod operands;
 mod scatter;
 mod sort;
 mod tiles;
 
 pub use dynamic_slice::{Placed, updates};
+pub use operands::Argument;
 
 use crate::task::{Limits, Reg};
 use crate::wgsl::epilogue::Partial;
@@ -24,6 +28,14 @@ use ferrax_kernel::{DType, Dims, Error, Res, Routine, Scalar};
 /// # Errors
 /// `Unsupported` for dtypes wider than 32 bits and for more than 2^31 elements.
 pub fn lower(r: &Routine, limits: Limits) -> Res<Lowered> {
+    let arrays: Vec<Argument> = (0..r.operands().len()).map(|k| Argument::Array(Reg::In(k))).collect();
+    lower_of(r, &arrays, limits)
+}
+/// The same of such operands; those that [`computes`] refuses are the task's inputs.
+///
+/// # Errors
+/// As [`lower`]; `Unsupported` for more arrays than the device binds.
+pub fn lower_of(r: &Routine, operands: &[Argument], limits: Limits) -> Res<Lowered> {
     check(r)?;
     if r.results().iter().all(|(_, len)| *len == 0) {
         return Ok(Lowered::default());
@@ -33,13 +45,13 @@ pub fn lower(r: &Routine, limits: Limits) -> Res<Lowered> {
             let kernel = as_kernel(r).ok_or_else(|| Error::Invalid(format!("{} is no kernel", r.name())))?;
             Product { routine: r, alone: &kernel, kernel: &kernel, operands: [0, 1] }.lower(limits)
         }
-        Routine::Gather(g) => gather::lower(g, limits),
-        Routine::Scatter(s) => scatter::lower(s, limits),
+        Routine::Gather(g) => gather::lower(g, operands, limits),
+        Routine::Scatter(s) => scatter::lower(s, operands, limits),
         Routine::DynamicSlice { operand, sizes, dtype, index_dtype } => {
-            Ok(dynamic_slice::slice(operand, sizes, *dtype, *index_dtype, limits))
+            dynamic_slice::slice([operand, sizes], [*dtype, *index_dtype], operands, limits)
         }
         Routine::DynamicUpdateSlice { operand, update, dtype, index_dtype } => {
-            Ok(dynamic_slice::update(operand, update, *dtype, *index_dtype, limits))
+            dynamic_slice::update([operand, update], [*dtype, *index_dtype], operands, limits)
         }
         Routine::Sort { outer, n, inner, dtypes, num_keys } => {
             sort::lower([*outer, *n, *inner], dtypes, *num_keys, limits)
@@ -48,7 +60,27 @@ pub fn lower(r: &Routine, limits: Limits) -> Res<Lowered> {
         Routine::Cumulative { kind, outer, n, inner, reverse, dtype } => {
             cumulative::lower(*kind, [*outer, *n, *inner], *reverse, *dtype, limits)
         }
-        Routine::Linalg(_) | Routine::Fft(_) => Err(Error::Unsupported(format!("{} runs on the host", r.name()))),
+        Routine::Fft(f) => fft::lower(f, limits),
+        Routine::Linalg(l) => linalg::lower(l, limits),
+    }
+}
+/// Whether there are shaders for a routine, at dtypes that these have.
+pub fn has(r: &Routine) -> bool {
+    match r {
+        Routine::Fft(f) => fft::has(f),
+        Routine::Linalg(l) => linalg::has(l),
+        _ => true,
+    }
+}
+/// Whether a routine's shaders may compute its operand `k` by `work` operations for each element where they read it. An update is read once;
+/// a start is for each element of its window.
+pub fn computes(r: &Routine, k: usize, work: u64) -> bool {
+    const CHEAP: u64 = 64;
+    match r {
+        Routine::Gather(_) | Routine::DynamicSlice { .. } => k > 0 && work <= CHEAP,
+        Routine::Scatter(_) => k == 2 || k == 1 && work <= CHEAP,
+        Routine::DynamicUpdateSlice { .. } => k == 1 || k > 1 && work <= CHEAP,
+        _ => false,
     }
 }
 fn check(r: &Routine) -> Res<()> {
@@ -109,15 +141,37 @@ impl Product<'_> {
             r => Err(Error::Invalid(format!("{} is no product", r.name()))),
         }
     }
+    fn ins(&self) -> Vec<Reg> {
+        (0..self.kernel.inputs.len()).map(Reg::In).collect()
+    }
     fn outs(&self) -> Vec<Reg> {
         (0..self.kernel.outputs.len()).map(Reg::Out).collect()
     }
     /// Adds the passes from sums in memory to the results.
     fn of_sums(&self, task: &mut Lowered, sums: Reg, partial: &Partial, limits: Limits) -> Res<()> {
-        let ins: Vec<Reg> = (0..self.kernel.inputs.len()).map(Reg::In).chain([sums]).collect();
+        let ins = [self.ins(), vec![sums]].concat();
         task.include(wgsl::lower(&partial.kernel(self.kernel)?, limits)?, &ins, &self.outs());
         Ok(())
     }
+}
+
+/// Whether two routines may be parts of one pass.
+pub fn are_parts(a: &Routine, b: &Routine, limits: Limits) -> bool {
+    match (a, b) {
+        (Routine::Dot(a), Routine::Dot(b)) => dot::is_part(a, limits) && dot::is_alike(a, b),
+        _ => false,
+    }
+}
+/// One pass of such products with their inputs, whose outputs follow each other in the task's.
+///
+/// # Errors
+/// As [`Product::lower`]; `Unsupported` for those that only passes of their own can do.
+pub fn together(all: Vec<(Product, Vec<Reg>)>, limits: Limits) -> Res<Lowered> {
+    let dots = all.into_iter().map(|(p, ins)| match p.routine {
+        Routine::Dot(d) => check(p.routine).map(|()| (d, p, ins)),
+        r => Err(Error::Invalid(format!("{} is no part", r.name()))),
+    });
+    dot::together(dots.collect::<Res<Vec<_>>>()?, limits)
 }
 
 /// A load of input `input` at `at` where the guards pass, else `fill`.
@@ -164,10 +218,9 @@ fn in_lanes(
 }
 
 /// The element of an index operand as `i32`; a value out of its range counts as far out of bounds.
-fn index(d: DType, words: &str, at: &str) -> String {
-    let x = wgsl::load(d, words, 0, at);
+fn index(d: DType, x: &str) -> String {
     match wgsl::lane(d) {
-        "i32" => x,
+        "i32" => x.to_string(),
         "u32" => format!("i32(min({x}, 0x7fffffffu))"),
         _ => format!("i32({x})"),
     }

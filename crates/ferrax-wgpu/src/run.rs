@@ -2,11 +2,14 @@
 //!
 //! Loops and branches of small kernels are a persistent kernel. The host executes others: it reads predicates, indices and trip counts back, and
 //! records the body again for each iteration. Slots hold references to buffers, so copies, carries and elements of tapes move no data.
+mod computed;
 mod host;
 mod loops;
 mod moves;
 mod persistent;
 mod rows;
+mod together;
+mod units;
 mod updates;
 
 use crate::device::Gpu;
@@ -24,10 +27,10 @@ use ferrax_kernel::plan::{Across, Collective, HostCall, Loop, Plan, SlotId, Step
 use ferrax_kernel::{Buffer, DType, Dims, Error, ReduceKind, Res, Scalar, VerifiedPlan};
 use host::HostStep;
 use persistent::Persistent;
-use rows::Unit;
 use std::fmt::Write;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use units::Unit;
 
 /// A plan whose every step has its pipelines.
 pub struct CompiledPlan {
@@ -148,6 +151,22 @@ impl Compiling<'_> {
     fn unit(&self, unit: &Unit) -> Res<Vec<Op>> {
         if let Unit::Updates(updates, _) = unit {
             return Ok(vec![self.of_updates(updates)?]);
+        }
+        if let Unit::Together(it, _) = unit {
+            return match self.of_together(it) {
+                // then one by one
+                Err(Error::Unsupported(_)) => {
+                    Ok(it.units.iter().map(|u| self.unit(u)).collect::<Res<Vec<_>>>()?.into_iter().flatten().collect())
+                }
+                op => Ok(vec![op?]),
+            };
+        }
+        if let Unit::Computed(it, _) = unit {
+            match self.of_computed(it) {
+                // then its steps, one by one
+                Err(Error::Unsupported(_)) => (),
+                op => return Ok(vec![op?]),
+            }
         }
         if let Unit::Rows(program, _) = unit {
             match program.lower(Limits::of(&self.device.limits)) {
@@ -385,32 +404,32 @@ impl Run<'_> {
 
     fn task(&mut self, task: &Task<Arc<Pipeline>>, ins: &[SlotId], outs: &[SlotId]) -> Res<()> {
         let mut arrays = ins.iter().map(|s| self.array(*s)).collect::<Res<Vec<_>>>()?;
-        let mut results = vec![];
+        let (mut results, mut copies) = (vec![], false);
         for (i, o) in outs.iter().enumerate() {
-            let result =
-                if i == 0 && task.updates { self.updated(ins[0], *o, &mut arrays[0])? } else { self.fresh(*o)? };
-            results.push(result);
+            let taken = if i == 0 && task.updates { self.taken(ins[0], *o, &mut arrays[0]) } else { None };
+            copies |= i == 0 && task.updates && taken.is_none();
+            results.push(match taken {
+                Some(slab) => slab,
+                None => self.fresh(*o)?,
+            });
         }
-        self.recorder.task(task, &arrays, &results)?;
+        if copies && task.copying.is_none() {
+            self.recorder.copy(&arrays[0], 0, &results[0], 0, self.slot(outs[0]).bytes())?;
+        }
+        self.recorder.task(task, &arrays, &results, copies && task.copying.is_some())?;
         drop(arrays);
         outs.iter().zip(results).for_each(|(o, r)| self.set(*o, Value::Array(r)));
         Ok(())
     }
 
-    /// The array that starts as operand `x`, referenced by `array`: `x` itself where the plan gives both one place and `x` has no
-    /// other owner, else a copy.
-    fn updated(&mut self, x: SlotId, out: SlotId, array: &mut Arc<Slab>) -> Res<Arc<Slab>> {
+    /// Operand `x` itself, referenced by `array`, where the plan gives it and `out` one place and it has no other owner.
+    fn taken(&mut self, x: SlotId, out: SlotId, array: &mut Arc<Slab>) -> Option<Arc<Slab>> {
         // The slot's reference, and `array`.
-        if self.compiled.plan.one_place(x, out) && Arc::strong_count(array) == 2 {
-            let taken = self.slots[x as usize].take();
-            drop(taken);
+        (self.compiled.plan.one_place(x, out) && Arc::strong_count(array) == 2).then(|| {
+            drop(self.slots[x as usize].take());
             // The task does not read operand 0, so that any array will do.
-            return Ok(array.clone());
-        }
-        let bytes = self.slot(out).bytes();
-        let copy = self.recorder.slab(bytes)?;
-        self.recorder.copy(array, 0, &copy, 0, bytes)?;
-        Ok(copy)
+            array.clone()
+        })
     }
 
     fn collective(&mut self, kind: &Collective, across: &Across, ins: &[SlotId], outs: &[SlotId]) -> Res<()> {
@@ -469,7 +488,7 @@ impl Run<'_> {
         let task = wgsl::lower(&k, Limits::of(&device.limits))?.compile(&device)?;
         let ins = all.iter().map(|b| memory::upload(&device, b)).collect::<Res<Vec<_>>>()?;
         let result = self.fresh(out)?;
-        self.recorder.task(&task, &ins, std::slice::from_ref(&result))?;
+        self.recorder.task(&task, &ins, std::slice::from_ref(&result), false)?;
         self.set(out, Value::Array(result));
         Ok(())
     }
@@ -522,7 +541,7 @@ fn write_ops(text: &mut String, ops: &[Op], depth: usize) {
         let _ = match op {
             Op::Task { what, task, ins, outs } => {
                 let _ = writeln!(text, "{pad}{what} {ins:?} -> {outs:?}: {} passes", task.passes.len());
-                for pass in &task.passes {
+                for pass in task.passes.iter().chain(&task.copying) {
                     let _ = match pass {
                         Pass::Run { pipeline, reads, writes, groups, .. } => {
                             writeln!(

@@ -58,11 +58,13 @@ pub struct Task<P> {
     pub passes: Vec<Pass<P>>,
     /// Output 0 starts as input 0, in its memory where nothing else needs that.
     pub updates: bool,
+    /// The first pass where something else does need it: one that makes the copy too.
+    pub copying: Option<Pass<P>>,
 }
 
 impl<P> Default for Task<P> {
     fn default() -> Task<P> {
-        Task { scratch: vec![], passes: vec![], updates: false }
+        Task { scratch: vec![], passes: vec![], updates: false, copying: None }
     }
 }
 
@@ -131,8 +133,17 @@ impl Task<Source> {
             })
         };
         let passes = self.passes.into_iter().map(compile).collect::<Res<_>>()?;
-        Ok(Task { scratch: self.scratch, passes, updates: self.updates })
+        let copying = self.copying.map(compile).transpose()?;
+        Ok(Task { scratch: self.scratch, passes, updates: self.updates, copying })
     }
+}
+
+/// The number of a buffer in what a pass reads, to which it is added if it is not there.
+pub fn bound(reads: &mut Vec<Reg>, r: Reg) -> usize {
+    reads.iter().position(|k| *k == r).unwrap_or_else(|| {
+        reads.push(r);
+        reads.len() - 1
+    })
 }
 
 /// The device limits that the generated text depends on.

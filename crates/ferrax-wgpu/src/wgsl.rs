@@ -13,7 +13,7 @@ pub mod prelude;
 mod real;
 pub mod scalar;
 
-pub use kernel::{Lowered, epilogue, in_workgroup, lower, rows, with_outputs, work};
+pub use kernel::{Lowered, epilogue, function, in_workgroup, lower, rows, with_outputs, work};
 
 use crate::task::Limits;
 use ferrax_kernel::kernel::Guard;
@@ -194,9 +194,9 @@ pub fn entry(reads: usize, writes: usize, size: u32, body: &str) -> String {
     wrapped(bindings(reads, writes), size, body)
 }
 
-/// A shader with one output of `len` elements of `d`: `element` writes statements that find element `i` and gives its lane.
+/// A shader with one output of `len` elements of `d` after declarations `head`: `element` writes statements that find element `i` and gives its lane.
 pub fn each(
-    reads: usize,
+    head: String,
     d: DType,
     len: usize,
     limits: Limits,
@@ -211,7 +211,7 @@ pub fn each(
     let _ = writeln!(body, "if (i >= {len}) {{ break; }}");
     let value = element(&mut body);
     let _ = writeln!(body, "w |= {} << (u32(j) * {}u);\n}}\nout0[t] = w;", to_word(d, &value), 32 / in_word % 32);
-    (entry(reads, 1, limits.workgroup, &body), groups)
+    (wrapped(head, limits.workgroup, &body), groups)
 }
 
 /// Like [`entry`], after `declarations` of one's own.

@@ -2,12 +2,18 @@
 //!
 //! These tests want an adapter (without hardware, lavapipe: `apt-get install mesa-vulkan-drivers`). Where there is none they say so and do nothing;
 //! with `FERRAX_REQUIRE_GPU` set they fail.
+#[path = "gpu/computed.rs"]
+mod computed;
 #[path = "gpu/control.rs"]
 mod control;
 mod corpus;
 #[path = "../../ferrax-kernel/tests/plans/examples.rs"]
 #[allow(dead_code)]
 mod examples;
+#[path = "gpu/factors.rs"]
+mod factors;
+#[path = "gpu/ffts.rs"]
+mod ffts;
 #[path = "gpu/kernels.rs"]
 mod kernels;
 #[path = "gpu/products.rs"]
@@ -20,6 +26,8 @@ mod rows;
 mod run;
 #[path = "gpu/sorts.rs"]
 mod sorts;
+#[path = "gpu/together.rs"]
+mod together;
 #[path = "gpu/translate.rs"]
 mod translate;
 #[path = "gpu/traps.rs"]

@@ -1,6 +1,6 @@
 //! Products, by [`tiles`]; smaller ones are kernels. If there are few tiles and the sums are long, workgroups take parts of the sums, and a kernel
 //! adds those. What is computed of a product is in the pass that has its sums.
-use super::tiles::{TILE, Tiles};
+use super::tiles::{Element, Part, TILE, Tiles};
 use super::{Product, load};
 use crate::task::{Limits, Reg};
 use crate::wgsl::epilogue::{Epilogue, Partial};
@@ -29,7 +29,7 @@ pub fn lower(d: &Dot, product: &Product, limits: Limits) -> Res<Lowered> {
     if is_small(d, limits) {
         return wgsl::lower(product.kernel, limits);
     }
-    let (parts, epilogue) = (parts(d), Epilogue::of(product.kernel)?);
+    let (parts, epilogue) = (splits(d), Epilogue::of(product.kernel)?);
     let mut task = Lowered::default();
     if parts == 1 && d.n.is_multiple_of(epilogue.per_word()) {
         of_matrices(&mut task, d, 1, product, &epilogue, product.outs(), limits)?;
@@ -50,7 +50,7 @@ pub fn is_small(d: &Dot, limits: Limits) -> bool {
 }
 
 /// In how many parts the sums are taken: a power of two that divides them.
-fn parts(d: &Dot) -> usize {
+fn splits(d: &Dot) -> usize {
     let tiles = d.m.div_ceil(TILE) * d.n.div_ceil(TILE);
     let mut parts = 1;
     while d.b == 1 && parts * tiles < WORKGROUPS && d.k.is_multiple_of(2 * parts) && d.k / (2 * parts) >= MIN_TERMS {
@@ -150,33 +150,73 @@ fn along(axes: &[(usize, i64)], i: &str) -> Vec<String> {
     terms
 }
 
-/// The product in so many parts of the sums, each of which is a matrix of the result's batch.
+/// The product in so many splits of the sums, each of which is a matrix of the result's batch, as a part of a pass; and whether each operand is dense
+/// along its terms.
+fn part<'a>(
+    d: &'a Dot,
+    splits: usize,
+    product: &Product,
+    epilogue: &'a Epilogue,
+    [ins, outs]: [Vec<Reg>; 2],
+) -> Res<(Part<'a>, [bool; 2])> {
+    let (acc, k) = (accumulator(d.dtype, d.out), d.k / splits);
+    let operands = [Operand::of(d, product.alone, 0)?, Operand::of(d, product.alone, 1)?];
+    let terms_first = [operands[0].is_dense_along(2), operands[1].is_dense_along(2)];
+    let elements = operands.map(|operand| -> Element<'a> {
+        Box::new(move |words, row, term| {
+            let term = if splits == 1 { term.to_string() } else { format!("(b * {k} + {term})") };
+            format!("x = {};", operand.element(words, ["b", row, &term], d.dtype, acc))
+        })
+    });
+    let operands = product.operands.map(|k| ins[k]);
+    Ok((Part { epilogue, ins, outs, operands, elements }, terms_first))
+}
+/// The pass of a product in so many splits.
 fn of_matrices(
     task: &mut Lowered,
     d: &Dot,
-    parts: usize,
+    splits: usize,
     product: &Product,
     epilogue: &Epilogue,
     outs: Vec<Reg>,
     limits: Limits,
 ) -> Res<()> {
-    let (acc, k) = (accumulator(d.dtype, d.out), d.k / parts);
-    let operands = [Operand::of(d, product.alone, 0)?, Operand::of(d, product.alone, 1)?];
-    let of = |number: usize, row: &str, term: &str| {
-        let term = if parts == 1 { term.to_string() } else { format!("(b * {k} + {term})") };
-        let x = operands[number].element(&format!("in{number}"), ["b", row, &term], d.dtype, acc);
-        format!("x = {x};")
-    };
-    let tiles = Tiles {
-        b: parts * d.b,
-        m: d.m,
-        n: d.n,
-        k,
-        acc,
-        epilogue,
-        lhs: &|row, term| of(0, row, term),
-        rhs: &|row, term| of(1, row, term),
-        terms_first: [operands[0].is_dense_along(2), operands[1].is_dense_along(2)],
-    };
-    tiles.run(task, product.operands.map(Reg::In), outs, limits)
+    let (part, terms_first) = part(d, splits, product, epilogue, [product.ins(), outs])?;
+    let (acc, k) = (accumulator(d.dtype, d.out), d.k / splits);
+    Tiles { b: splits * d.b, m: d.m, n: d.n, k, acc, terms_first, parts: vec![part] }.run(task, limits)
+}
+
+/// Whether a product may be a part of a pass beside others that are like it: a whole one, whose tiles are fewer than a device runs at a time.
+pub fn is_part(d: &Dot, limits: Limits) -> bool {
+    let tiles = d.b * d.m.div_ceil(TILE) * d.n.div_ceil(TILE);
+    !is_small(d, limits) && splits(d) == 1 && tiles < WORKGROUPS
+}
+/// Whether two are of one size.
+pub fn is_alike(a: &Dot, b: &Dot) -> bool {
+    let of = |d: &Dot| ([d.b, d.m, d.n, d.k], accumulator(d.dtype, d.out));
+    of(a) == of(b)
+}
+/// One pass of products that are alike, with their inputs; their outputs follow each other in the task's.
+pub fn together(all: Vec<(&Dot, Product, Vec<Reg>)>, limits: Limits) -> Res<Lowered> {
+    let epilogues = all.iter().map(|(_, p, _)| Epilogue::of(p.kernel)).collect::<Res<Vec<_>>>()?;
+    let (first, mut parts, mut orders, mut outs) = (all[0].0, vec![], vec![], 0);
+    for ((d, product, ins), epilogue) in all.into_iter().zip(&epilogues) {
+        if !d.n.is_multiple_of(epilogue.per_word()) {
+            return Err(Error::Unsupported("a part with rows that end within a word".into()));
+        }
+        let o = product.kernel.outputs.len();
+        let regs = [ins, (outs..outs + o).map(Reg::Out).collect()];
+        let (part, terms_first) = part(d, 1, &product, epilogue, regs)?;
+        outs += o;
+        parts.push(part);
+        orders.push(terms_first);
+    }
+    let (d, terms_first) = (first, orders[0]);
+    if orders.iter().any(|order| *order != terms_first) {
+        return Err(Error::Unsupported("parts whose operands lie in different orders".into()));
+    }
+    let mut task = Lowered::default();
+    let acc = accumulator(d.dtype, d.out);
+    Tiles { b: d.b, m: d.m, n: d.n, k: d.k, acc, terms_first, parts }.run(&mut task, limits)?;
+    Ok(task)
 }

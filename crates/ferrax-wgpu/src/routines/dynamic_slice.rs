@@ -1,35 +1,28 @@
 //! `DynamicSlice` and `DynamicUpdateSlice`: windows whose starts are data.
 use super::index;
+use super::operands::{Argument, Lanes, Reads};
 use crate::task::{Limits, Pass, Reg};
 use crate::wgsl::{self, Lowered, per_word};
 use ferrax_kernel::routine::Combine;
-use ferrax_kernel::{DType, Dims};
+use ferrax_kernel::{DType, Dims, Res};
 use std::fmt::Write;
 
 /// Windows of one pass.
 const MAX_WINDOWS: usize = 30;
 
-/// Binds the starts after `reads`, in one buffer of words if there are too many; gives the expression of each.
-fn starts(
-    task: &mut Lowered,
-    reads: &mut Vec<Reg>,
-    first: usize,
-    rank: usize,
-    d: DType,
-    limits: Limits,
-) -> Vec<String> {
-    if reads.len() + rank < limits.buffers {
-        let bound = reads.len();
-        reads.extend((first..first + rank).map(Reg::In));
-        return (0..rank).map(|k| index(d, &format!("in{}", bound + k), "0")).collect();
+/// The expression of each start, read from one buffer of words if there are too many arrays.
+fn starts(task: &mut Lowered, reads: &mut Reads, all: &[Argument], d: DType, limits: Limits) -> Res<Vec<String>> {
+    let arrays: Vec<Reg> =
+        all.iter().filter_map(|o| if let Argument::Array(r) = o { Some(*r) } else { None }).collect();
+    if arrays.len() < all.len() || reads.regs.len() + arrays.len() < limits.buffers {
+        return all.iter().map(|o| Ok(index(d, &reads.operand(o, d, limits)?.at("0")))).collect();
     }
-    let words = task.add_scratch(4 * rank);
-    for k in 0..rank {
-        task.passes.push(Pass::Copy { from: Reg::In(first + k), from_at: 0, to: words, to_at: 4 * k, bytes: d.size() });
+    let words = task.add_scratch(4 * arrays.len());
+    for (k, from) in arrays.iter().enumerate() {
+        task.passes.push(Pass::Copy { from: *from, from_at: 0, to: words, to_at: 4 * k, bytes: d.size() });
     }
-    let bound = reads.len();
-    reads.push(words);
-    (0..rank).map(|k| index(d, &format!("in{bound}"), &format!("{}", k * per_word(d)))).collect()
+    let lanes = Lanes::Array(d, reads.array(words));
+    Ok((0..arrays.len()).map(|k| index(d, &lanes.at(&format!("{}", k * per_word(d))))).collect())
 }
 
 /// Statements for `at`, the position in the operand of the window's element at coordinates `c0, ..`.
@@ -40,18 +33,23 @@ fn position(body: &mut String, operand: &Dims, window: &Dims, starts: &[String])
     }
 }
 
-pub fn slice(operand: &Dims, sizes: &Dims, d: DType, index_dtype: DType, limits: Limits) -> Lowered {
-    let mut task = Lowered::default();
-    let mut reads = vec![Reg::In(0)];
-    let starts = starts(&mut task, &mut reads, 1, operand.len(), index_dtype, limits);
-    let (text, groups) = wgsl::each(reads.len(), d, sizes.size(), limits, |body| {
+pub fn slice(
+    [operand, sizes]: [&Dims; 2],
+    [d, index_dtype]: [DType; 2],
+    operands: &[Argument],
+    limits: Limits,
+) -> Res<Lowered> {
+    let (mut task, mut reads) = (Lowered::default(), Reads::default());
+    let x = reads.operand(&operands[0], d, limits)?;
+    let starts = starts(&mut task, &mut reads, &operands[1..], index_dtype, limits)?;
+    let (text, groups) = wgsl::each(reads.head(1, limits)?, d, sizes.size(), limits, |body| {
         body.push_str("var at = 0;\n");
         wgsl::unravel(body, "i", sizes, 0);
         position(body, operand, sizes, &starts);
-        wgsl::load(d, "in0", 0, "at")
+        x.at("at")
     });
-    task.run(text, reads, vec![Reg::Out(0)], groups);
-    task
+    task.run(text, reads.regs, vec![Reg::Out(0)], groups);
+    Ok(task)
 }
 
 /// A window of an array.
@@ -71,7 +69,7 @@ impl Placed {
 }
 
 /// Windows of one array that have no element in common, at known starts: operand 0 is the array, the others are the windows' elements.
-pub fn updates(operand: &Dims, windows: &[Placed], d: DType, limits: Limits) -> Lowered {
+pub fn updates(operand: &Dims, windows: &[Placed], d: DType, limits: Limits) -> Res<Lowered> {
     let mut task = Lowered { updates: true, ..Lowered::default() };
     let room = limits.buffers.saturating_sub(1).clamp(1, MAX_WINDOWS);
     for (chunk, windows) in windows.chunks(room).enumerate() {
@@ -90,33 +88,39 @@ pub fn updates(operand: &Dims, windows: &[Placed], d: DType, limits: Limits) -> 
             super::scatter::put(Combine::Set, d, "out0").expect("every dtype can be set")
         );
         if end > 0 {
-            let reads = (0..windows.len()).map(|k| Reg::In(1 + chunk * room + k)).collect();
-            put_all(&mut task, reads, &body, end, limits);
+            let mut reads = Reads::default();
+            (0..windows.len()).for_each(|k| drop(reads.array(Reg::In(1 + chunk * room + k))));
+            put_all(&mut task, reads, &body, end, limits)?;
         }
     }
-    task
+    Ok(task)
 }
 /// A pass of `n` invocations with atomic words of the output: windows begin and end within words, where neighbours write too.
-fn put_all(task: &mut Lowered, reads: Vec<Reg>, body: &str, n: usize, limits: Limits) {
-    let head = wgsl::bindings(reads.len(), 0);
-    let head =
-        head + &format!("@group(0) @binding({}) var<storage, read_write> out0: array<atomic<u32>>;\n", reads.len());
-    task.run(wgsl::wrapped(head, limits.workgroup, body), reads, vec![Reg::Out(0)], limits.groups_for(n));
+fn put_all(task: &mut Lowered, reads: Reads, body: &str, n: usize, limits: Limits) -> Res<()> {
+    let text = wgsl::wrapped(reads.atomics(limits)?, limits.workgroup, body);
+    task.run(text, reads.regs, vec![Reg::Out(0)], limits.groups_for(n));
+    Ok(())
 }
 
-pub fn update(operand: &Dims, window: &Dims, d: DType, index_dtype: DType, limits: Limits) -> Lowered {
+pub fn update(
+    [operand, window]: [&Dims; 2],
+    [d, index_dtype]: [DType; 2],
+    operands: &[Argument],
+    limits: Limits,
+) -> Res<Lowered> {
     let mut task = Lowered { updates: true, ..Lowered::default() };
     let n = window.size();
     if n == 0 {
-        return task;
+        return Ok(task);
     }
-    let mut reads = vec![Reg::In(1)];
-    let starts = starts(&mut task, &mut reads, 2, operand.len(), index_dtype, limits);
+    let mut reads = Reads::default();
+    let value = reads.operand(&operands[1], d, limits)?;
+    let starts = starts(&mut task, &mut reads, &operands[2..], index_dtype, limits)?;
     let mut body = format!("if (t >= {n}) {{ return; }}\nlet i = t;\nvar at = 0;\n");
     wgsl::unravel(&mut body, "i", window, 0);
     position(&mut body, operand, window, &starts);
-    let _ = writeln!(body, "let value = {};", wgsl::load(d, "in0", 0, "t"));
+    let _ = writeln!(body, "let value = {};", value.at("t"));
     body += &super::scatter::put(Combine::Set, d, "out0").expect("every dtype can be set");
-    put_all(&mut task, reads, &body, n, limits);
-    task
+    put_all(&mut task, reads, &body, n, limits)?;
+    Ok(task)
 }

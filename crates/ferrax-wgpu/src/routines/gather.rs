@@ -1,20 +1,23 @@
 //! `Gather`: each element of the output computes its source position.
 use super::index;
+use super::operands::{Argument, Lanes, Reads};
 use crate::task::{Limits, Reg};
 use crate::wgsl::{self, Lowered};
 use ferrax_kernel::routine::{Gather, OutOfBounds};
 use ferrax_kernel::{Dims, Res};
 use std::fmt::Write;
 
-pub fn lower(g: &Gather, limits: Limits) -> Res<Lowered> {
-    let arrays = if g.apart { g.start_index_map.len() } else { 1 };
-    let (text, groups) = wgsl::each(1 + arrays, g.dtype, g.out.size(), limits, |body| {
+pub fn lower(g: &Gather, operands: &[Argument], limits: Limits) -> Res<Lowered> {
+    let mut reads = Reads::default();
+    let x = reads.operand(&operands[0], g.dtype, limits)?;
+    let indices = operands[1..].iter().map(|o| reads.operand(o, g.index_dtype, limits)).collect::<Res<Vec<_>>>()?;
+    let (text, groups) = wgsl::each(reads.head(1, limits)?, g.dtype, g.out.size(), limits, |body| {
         wgsl::unravel(body, "i", &g.out, 0);
         let positions: Vec<usize> = (0..g.out.len()).filter(|k| !g.offset_dims.contains(k)).collect();
         let starts = Starts {
             indices: &g.indices,
             dtype: g.index_dtype,
-            words: 1,
+            arrays: &indices,
             apart: g.apart,
             positions: &positions,
             map: &g.start_index_map,
@@ -25,7 +28,7 @@ pub fn lower(g: &Gather, limits: Limits) -> Res<Lowered> {
         let window =
             SliceWindow { operand: &g.operand, sizes: &g.slice_sizes, axes: &g.offset_dims, left_out: &left_out };
         window.position(body, &starts);
-        let value = wgsl::load(g.dtype, "in0", 0, "at");
+        let value = x.at("at");
         let fill = wgsl::constant(g.fill);
         if g.mode != OutOfBounds::FillOrDrop {
             return value;
@@ -34,7 +37,7 @@ pub fn lower(g: &Gather, limits: Limits) -> Res<Lowered> {
         "value".into()
     });
     let mut task = Lowered::default();
-    task.run(text, (0..=arrays).map(Reg::In).collect(), vec![Reg::Out(0)], groups);
+    task.run(text, reads.regs, vec![Reg::Out(0)], groups);
     Ok(task)
 }
 
@@ -43,8 +46,8 @@ pub fn lower(g: &Gather, limits: Limits) -> Res<Lowered> {
 pub struct Starts<'a> {
     pub indices: &'a Dims,
     pub dtype: ferrax_kernel::DType,
-    /// The operand that holds them, or the first of those that hold a component each.
-    pub words: usize,
+    /// The operand that holds them, or those that hold a component each.
+    pub arrays: &'a [Lanes],
     pub apart: bool,
     pub positions: &'a [usize],
     pub map: &'a Dims,
@@ -57,7 +60,7 @@ impl Starts<'_> {
     fn along(&self, axis: usize) -> (String, bool) {
         if let Some(j) = self.map.iter().position(|a| *a == axis) {
             let (array, at) = if self.apart { (j, "vector".into()) } else { (0, format!("vector + {j}")) };
-            return (index(self.dtype, &format!("in{}", self.words + array), &at), true);
+            return (index(self.dtype, &self.arrays[array].at(&at)), true);
         }
         match self.batch.iter().position(|a| *a == axis) {
             Some(j) => (format!("c{}", self.positions[self.index_batch[j]]), false),

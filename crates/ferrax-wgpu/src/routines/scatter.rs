@@ -4,7 +4,9 @@
 //! runs). Of several updates that set an element the last in the waist's order wins: a first pass finds it.
 //! Where many updates are combined in few elements, each workgroup combines its share in memory of its own first.
 use super::gather::{SliceWindow, Starts};
-use crate::task::{Limits, Reg};
+use super::operands::{Argument, Reads};
+use crate::device::pipeline::Source;
+use crate::task::{Limits, Pass, Reg};
 use crate::wgsl::{self, Lowered, from_word, lane, per_word, scalar, to_word};
 use ferrax_kernel::routine::{Combine, OutOfBounds, Scatter};
 use ferrax_kernel::{Bin, DType, ReduceKind, Res};
@@ -18,7 +20,7 @@ const MIN_UPDATES: usize = 8192;
 /// Updates of a workgroup, for each of its invocations.
 const UPDATES_PER_INVOCATION: usize = 16;
 
-pub fn lower(s: &Scatter, limits: Limits) -> Res<Lowered> {
+pub fn lower(s: &Scatter, operands: &[Argument], limits: Limits) -> Res<Lowered> {
     let mut task = Lowered { updates: true, ..Lowered::default() };
     let n = s.updates.size();
     // A window larger than the operand fits nowhere.
@@ -30,6 +32,8 @@ pub fn lower(s: &Scatter, limits: Limits) -> Res<Lowered> {
     debug_assert_eq!(sizes.len(), s.update_window_dims.len());
     let positions = n / sizes.size().max(1);
     let groups = limits.groups_for(n);
+    let mut reads = Reads::default();
+    let indices = [reads.operand(&operands[1], s.index_dtype, limits)?];
     let find = |body: &mut String| {
         let _ = writeln!(body, "if (t >= {n}) {{ return; }}");
         // The number of an update, in the order in which they are applied.
@@ -47,7 +51,7 @@ pub fn lower(s: &Scatter, limits: Limits) -> Res<Lowered> {
         let starts = Starts {
             indices: &s.indices,
             dtype: s.index_dtype,
-            words: 0,
+            arrays: &indices,
             apart: false,
             positions: &outer,
             map: &s.scatter_dims_to_operand_dims,
@@ -61,34 +65,42 @@ pub fn lower(s: &Scatter, limits: Limits) -> Res<Lowered> {
             body.push_str("if (!inside) { return; }\n");
         }
     };
-    let atomics = |reads: usize| {
-        let head = wgsl::bindings(reads, 0);
-        head + &format!("@group(0) @binding({reads}) var<storage, read_write> out0: array<atomic<u32>>;\n")
-    };
     let mut body = String::new();
     find(&mut body);
-    let mut reads = vec![Reg::In(1), Reg::In(2)];
     if s.combine == Combine::Set && !s.unique && positions > 1 {
         let winners = task.add_scratch(4 * s.operand.size());
         let clear = ferrax_kernel::plan::fill(ferrax_kernel::Scalar::u32(0), s.operand.size());
         task.include(wgsl::lower(&clear, limits)?, &[], &[winners]);
         let bid = format!("{body}atomicMax(&out0[at], u32(t) + 1u);\n");
-        task.run(wgsl::wrapped(atomics(1), limits.workgroup, &bid), vec![Reg::In(1)], vec![winners], groups);
-        body += "if (in2[at] != u32(t) + 1u) { return; }\n";
-        reads.push(winners);
+        task.copying = Some(cleared_copy(s, winners, limits));
+        let text = wgsl::wrapped(reads.atomics(limits)?, limits.workgroup, &bid);
+        task.run(text, reads.regs.clone(), vec![winners], groups);
+        body += &format!("if ({} != u32(t) + 1u) {{ return; }}\n", reads.array(winners).word("at"));
     }
-    let value = wgsl::load(s.dtype, "in1", 0, "i");
-    body += &format!("let value = {value};\n");
+    let value = reads.operand(&operands[2], s.dtype, limits)?;
+    body += &format!("let value = {};\n", value.at("i"));
+    let head = reads.atomics(limits)?;
     if let Some(identity) = identity_of_own(s, n) {
-        let head = atomics(reads.len());
         let (head, main) = in_workgroups(s, (n, limits.workgroup as usize), head, body, identity)?;
         let groups = limits.groups_for(n.div_ceil(UPDATES_PER_INVOCATION));
-        task.run(wgsl::wrapped(head, limits.workgroup, &main), reads, vec![Reg::Out(0)], groups);
+        task.run(wgsl::wrapped(head, limits.workgroup, &main), reads.regs, vec![Reg::Out(0)], groups);
         return Ok(task);
     }
     body += &put(s.combine, s.dtype, "out0")?;
-    task.run(wgsl::wrapped(atomics(reads.len()), limits.workgroup, &body), reads, vec![Reg::Out(0)], groups);
+    task.run(wgsl::wrapped(head, limits.workgroup, &body), reads.regs, vec![Reg::Out(0)], groups);
     Ok(task)
+}
+
+/// A pass that makes output 0 a copy of input 0, and winners none.
+fn cleared_copy(s: &Scatter, winners: Reg, limits: Limits) -> Pass<Source> {
+    let elements = s.operand.size();
+    let words = (elements * s.dtype.size()).div_ceil(4);
+    let p = wgsl::parameters("p");
+    let body = format!("{p}if (u32(t) < p.x) {{ out0[t] = in0[t]; }}\nif (u32(t) < p.y) {{ out1[t] = 0u; }}\n");
+    let pipeline = Source { reads: 1, writes: 2, wgsl: wgsl::entry(1, 2, limits.workgroup, &body) };
+    let (reads, writes) = (vec![Reg::In(0)], vec![Reg::Out(0), winners]);
+    let (groups, immediates) = (limits.groups_for(elements), vec![words as u32, elements as u32, 0, 0]);
+    Pass::Run { pipeline, reads, writes, groups, immediates, work: 24 * elements as u64 }
 }
 
 /// What elements of a workgroup's memory begin as, if it combines updates there first.

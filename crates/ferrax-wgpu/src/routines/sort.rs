@@ -54,7 +54,7 @@ pub fn top_k([outer, n, inner]: [usize; 3], k: usize, d: DType, limits: Limits) 
         (by_digits(&mut task, &keys, rows, limits)?, n)
     };
     gathered(&mut task, [Reg::In(0), order, Reg::Out(0)], d, rows, [k, stride], limits);
-    let (text, groups) = wgsl::each(1, DType::I32, rows.count * k, limits, |body| {
+    let (text, groups) = wgsl::each(wgsl::bindings(1, 1), DType::I32, rows.count * k, limits, |body| {
         body.push_str(&rows.row(k));
         format!("bitcast<i32>(in0[row * {stride} + (i / {inner}) % {k}])")
     });
@@ -84,7 +84,7 @@ impl SortRows {
 fn gathered(task: &mut Lowered, regs: [Reg; 3], d: DType, rows: SortRows, [k, stride]: [usize; 2], limits: Limits) {
     let [x, order, out] = regs;
     let inner = rows.inner;
-    let (text, groups) = wgsl::each(2, d, rows.count * k, limits, |body| {
+    let (text, groups) = wgsl::each(wgsl::bindings(2, 1), d, rows.count * k, limits, |body| {
         body.push_str(&rows.row(k));
         body.push_str(&rows.first());
         let _ = writeln!(body, "let from_k = bitcast<i32>(in1[row * {stride} + (i / {inner}) % {k}]);");

@@ -7,7 +7,7 @@
 //! terms are loaded before the sums of these, so that loads and sums overlap.
 //!
 //! INVARIANT: terms are added in increasing order, whatever the tile.
-use crate::task::{Limits, Reg};
+use crate::task::{Limits, Reg, bound};
 use crate::wgsl::epilogue::Epilogue;
 use crate::wgsl::{self, Lowered, lane};
 use ferrax_kernel::{DType, Error, Res, Scalar};
@@ -20,7 +20,7 @@ const SIDE: usize = TILE / 4;
 /// Workgroups from which tiles are large.
 const MANY: usize = 128;
 
-/// A batch of products, tile by tile.
+/// A batch of products, tile by tile, or several of one size: parts, which share no sums.
 pub struct Tiles<'a> {
     pub b: usize,
     pub m: usize,
@@ -28,13 +28,22 @@ pub struct Tiles<'a> {
     pub k: usize,
     /// Of the sums.
     pub acc: DType,
-    /// What is computed of them and stored: rows of its results are whole words.
-    pub epilogue: &'a Epilogue,
-    /// Statements that set `x` to the element of batch `b`, of a row or column, and of a term.
-    pub lhs: &'a dyn Fn(&str, &str) -> String,
-    pub rhs: &'a dyn Fn(&str, &str) -> String,
     /// Whether neighbouring invocations read neighbouring terms of an operand, in place of rows.
     pub terms_first: [bool; 2],
+    pub parts: Vec<Part<'a>>,
+}
+
+/// Statements that set `x` to the element of an array, of batch `b`, of a row or column, and of a term.
+pub type Element<'a> = Box<dyn Fn(&str, &str, &str) -> String + 'a>;
+
+pub struct Part<'a> {
+    /// What is computed of the sums and stored: rows of its results are whole words.
+    pub epilogue: &'a Epilogue,
+    /// What its kernel reads and writes.
+    pub ins: Vec<Reg>,
+    pub outs: Vec<Reg>,
+    pub operands: [Reg; 2],
+    pub elements: [Element<'a>; 2],
 }
 
 /// How a tile lies in memory.
@@ -59,44 +68,43 @@ impl Layout {
 
 impl Tiles<'_> {
     fn layout(&self) -> Layout {
-        let large = self.b * self.m.div_ceil(2 * TILE) * self.n.div_ceil(2 * TILE);
+        let large = self.parts.len() * self.b * self.m.div_ceil(2 * TILE) * self.n.div_ceil(2 * TILE);
         let fills = self.m > TILE && self.n > TILE;
         Layout { quads: if fills && large >= MANY { 2 } else { 1 } }
     }
-    /// Adds the pass, in which the operands are `in0` and `in1`.
+    /// Adds the pass.
     ///
     /// # Errors
-    /// Those of the epilogue; `Unsupported` for more arrays than the device binds.
-    pub fn run(&self, task: &mut Lowered, operands: [Reg; 2], outs: Vec<Reg>, limits: Limits) -> Res<()> {
+    /// Those of the epilogues; `Unsupported` for more arrays than the device binds.
+    pub fn run(&self, task: &mut Lowered, limits: Limits) -> Res<()> {
         let layout = self.layout();
-        let tiles = self.b * self.m.div_ceil(layout.tile()) * self.n.div_ceil(layout.tile());
+        let tiles = self.parts.len() * self.b * self.m.div_ceil(layout.tile()) * self.n.div_ceil(layout.tile());
         let groups = crate::task::fold(tiles as u64, limits.groups);
         let sums = layout.tile() * layout.tile() * self.k;
         let elements = (self.b * self.m * self.n) as u64;
         let work = 4 * (groups.0 as u64 * groups.1 as u64).saturating_mul(sums as u64)
-            + elements.saturating_mul(self.epilogue.work());
-        let mut reads = operands.to_vec();
-        let places = self.epilogue.reads(&mut reads);
+            + self.parts.iter().map(|p| elements.saturating_mul(p.epilogue.work())).sum::<u64>();
+        let (mut reads, mut outs, mut words, mut stores) = (vec![], vec![], vec![], vec![]);
+        for p in &self.parts {
+            words.push(p.operands.map(|r| format!("in{}", bound(&mut reads, r))));
+            stores.push(p.epilogue.store(p.epilogue.reads(&mut reads, &p.ins), outs.len(), limits)?);
+            outs.extend(&p.outs);
+        }
         if reads.len() + outs.len() > limits.buffers {
             return Err(Error::Unsupported(format!("a product with {} arrays", reads.len() + outs.len())));
         }
-        let store = self.store(layout, &self.epilogue.store(places, limits)?);
-        let text = self.text(layout, tiles, wgsl::bindings(reads.len(), outs.len()), &store);
+        let store = self.store(layout, &by_part(stores));
+        let text = self.text(layout, tiles, wgsl::bindings(reads.len(), outs.len()), &words, &store);
         task.run_long(text, reads, outs, groups, work);
         Ok(())
     }
 
-    /// Statements that load four elements of one term of an operand into `name`.
-    fn load(
-        &self,
-        l: Layout,
-        name: &str,
-        [first, limit]: [&str; 2],
-        set: &dyn Fn(&str, &str) -> String,
-        by: bool,
-    ) -> String {
+    /// Statements that load four elements of one term of operand `number`, which the parts have in `words`, into `name`.
+    fn load(&self, l: Layout, name: &str, [first, limit]: [&str; 2], words: &[[String; 2]], number: usize) -> String {
         let across = l.tile() / 4;
-        let (quad, term) = if by {
+        let of_part = |(p, words): (&Part, &[String; 2])| (p.elements[number])(&words[number], "row", "k");
+        let set = by_part(self.parts.iter().zip(words).map(of_part).collect());
+        let (quad, term) = if self.terms_first[number] {
             (format!("i32(local) / {}", l.depth()), format!("i32(local) % {}", l.depth()))
         } else {
             (format!("i32(local) % {across}"), format!("i32(local) / {across}"))
@@ -107,8 +115,7 @@ impl Tiles<'_> {
             let _ = writeln!(
                 text,
                 "{{\nlet row = {first} + quad * 4 + {c};\nvar x = {t}(0);\nif (row < {limit} && k < {}) {{ {} }}\n{name}[{c}] = x;\n}}",
-                self.k,
-                set("row", "k")
+                self.k, set
             );
         }
         let _ = writeln!(text, "{name}_at = term * {} + quad;\n}}", l.pitch());
@@ -138,11 +145,11 @@ let end = (b * {m} + m + 1) * {n};
         );
         text
     }
-    fn text(&self, l: Layout, tiles: usize, bindings: String, store: &str) -> String {
+    fn text(&self, l: Layout, tiles: usize, bindings: String, words: &[[String; 2]], store: &str) -> String {
         let (t, tile, depth, pitch) = (lane(self.acc), l.tile(), l.depth(), l.pitch());
         let (mt, nt) = (self.m.div_ceil(tile), self.n.div_ceil(tile));
-        let lhs = self.load(l, "xv", ["m0", &self.m.to_string()], self.lhs, self.terms_first[0]);
-        let rhs = self.load(l, "yv", ["n0", &self.n.to_string()], self.rhs, self.terms_first[1]);
+        let lhs = self.load(l, "xv", ["m0", &self.m.to_string()], words, 0);
+        let rhs = self.load(l, "yv", ["n0", &self.n.to_string()], words, 1);
         let zero = wgsl::constant(Scalar::zero(self.acc));
         let (mut sums, mut reads, mut products) = (String::new(), String::new(), String::new());
         for q in 0..l.quads {
@@ -153,11 +160,16 @@ let end = (b * {m} + m + 1) * {n};
             let _ = writeln!(sums, "var s{u}_{v} = vec4<{t}>({zero});");
             let _ = writeln!(products, "s{u}_{v} += x{}[{}] * y{v};", u / 4, u % 4);
         }
+        let part = match self.parts.len() {
+            1 => "let mine = group;".to_string(),
+            parts => format!("let part = group / {0};\nlet mine = group % {0};", tiles / parts),
+        };
         let body = format!(
             "if (group >= {tiles}) {{ return; }}
-let b = group / {per_batch};
-let m0 = (group % {per_batch}) / {nt} * {tile};
-let n0 = group % {nt} * {tile};
+{part}
+let b = mine / {per_batch};
+let m0 = (mine % {per_batch}) / {nt} * {tile};
+let n0 = mine % {nt} * {tile};
 let my_m = i32(local) / {SIDE};
 let my_n = i32(local) % {SIDE};
 var xv: vec4<{t}>;
@@ -184,6 +196,20 @@ workgroupBarrier();
             format!("var<workgroup> xs: array<vec4<{t}>, {size}>;\nvar<workgroup> ys: array<vec4<{t}>, {size}>;\n");
         wgsl::wrapped(bindings + &shared, 256, &body)
     }
+}
+
+/// The statements of each part, of which one is the invocation's.
+fn by_part(all: Vec<String>) -> String {
+    if all.iter().all(|text| *text == all[0]) {
+        return all.into_iter().next().unwrap_or_default();
+    }
+    let last = all.len() - 1;
+    let mut text = "switch (part) {\n".to_string();
+    for (k, statements) in all.iter().enumerate() {
+        let case = if k == last { "default".to_string() } else { format!("case {k}") };
+        let _ = writeln!(text, "{case}: {{\n{statements}\n}}");
+    }
+    text + "}\n"
 }
 
 #[cfg(test)]

@@ -19,8 +19,7 @@ fn has_kernel(k: &Kernel) -> bool {
 }
 /// Whether the device has a routine, at its dtypes.
 pub fn has_routine(r: &Routine) -> bool {
-    !matches!(r, Routine::Fft(_) | Routine::Linalg(_))
-        && r.operands().iter().chain(&r.results()).all(|(d, _)| computes(*d))
+    crate::routines::has(r) && r.operands().iter().chain(&r.results()).all(|(d, _)| computes(*d))
 }
 /// Whether a step is left to the host.
 pub fn is_for_host(s: &Step) -> bool {

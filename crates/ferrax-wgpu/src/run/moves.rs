@@ -195,7 +195,7 @@ fn reads(steps: &[Step], moves: &HashMap<SlotId, Move>) -> HashMap<SlotId, usize
     reads
 }
 /// Whether a step may write where slot `s` is, or set it.
-fn updates(step: &Step, s: SlotId) -> bool {
+pub fn updates(step: &Step, s: SlotId) -> bool {
     match step {
         Step::Routine { routine, ins, outs } => routine.updates_operand() && ins[0] == s || outs.contains(&s),
         Step::Kernel { outs, .. } => outs.contains(&s),

@@ -195,7 +195,7 @@ impl<'a> Writer<'a> {
         self.compiling.units(steps).iter().try_for_each(|unit| match unit {
             Unit::Rows(program, _) if !program.is_small(self.limits) => None,
             Unit::Rows(program, _) => self.rows(&program.rows, &program.ins, &program.outs),
-            Unit::Updates(..) => None,
+            Unit::Updates(..) | Unit::Computed(..) | Unit::Together(..) => None,
             Unit::Step(step) => self.step(step),
         })
     }

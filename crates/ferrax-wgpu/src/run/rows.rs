@@ -1,5 +1,5 @@
-//! The units of a plan, which become one task each: steps, updates of one array, and programs over rows: kernels that follow one another and compute
-//! rows from the same rows ([`crate::wgsl::rows`]), and products with what is computed of each of their results ([`crate::wgsl::epilogue`]).
+//! Programs over rows: kernels that follow one another and compute rows from the same rows ([`crate::wgsl::rows`]), and products with what is
+//! computed of each of their results ([`crate::wgsl::epilogue`]).
 //!
 //! ```text
 //!     m = max x;  e = exp(x - m);  s = sum e;  y = e / s         over rows of x: one program, in which m, e and s have no memory
@@ -8,7 +8,6 @@
 //! INVARIANT: a step that joins reads nothing that a step between it and the program writes, and writes nothing that such a step names; so it may
 //! run before those.
 use super::moves::{self, Move};
-use super::updates::Updates;
 use super::{Compiling, names};
 use crate::routines::{self, Product};
 use crate::run::host::is_for_host;
@@ -31,22 +30,8 @@ const WINDOW: usize = 48;
 /// Elements of a row for which a team of 16 is not too many.
 const MIN_ELEMENTS: usize = 4;
 
-/// A part of a block of steps.
-pub enum Unit<'a> {
-    Step(&'a Step),
-    Rows(Box<RowProgram>, Vec<&'a Step>),
-    Updates(Box<Updates>, Vec<&'a Step>),
-}
-impl<'a> Unit<'a> {
-    pub fn steps(&self) -> &[&'a Step] {
-        match self {
-            Unit::Step(s) => std::slice::from_ref(s),
-            Unit::Rows(_, steps) | Unit::Updates(_, steps) => steps,
-        }
-    }
-}
-
 /// A program over rows with its slots.
+#[derive(Clone)]
 pub struct RowProgram {
     pub rows: RowKernel,
     pub ins: Vec<SlotId>,
@@ -56,6 +41,7 @@ pub struct RowProgram {
 }
 
 /// A reduction that is a routine.
+#[derive(Clone)]
 pub struct ByRoutine {
     routine: Arc<Routine>,
     /// That alone.
@@ -68,12 +54,19 @@ impl RowProgram {
     /// # Errors
     /// `Unsupported` for what only its steps, one by one, can do.
     pub fn lower(&self, limits: Limits) -> Res<Lowered> {
-        match &self.routine {
-            Some(ByRoutine { routine, kernel: alone, operands }) => {
-                Product { routine, alone, kernel: &self.rows.kernel, operands: *operands }.lower(limits)
-            }
+        match self.product() {
+            Some(product) => product.lower(limits),
             None => self.rows.lower(limits),
         }
+    }
+    pub fn product(&self) -> Option<Product<'_>> {
+        let ByRoutine { routine, kernel: alone, operands } = self.routine.as_ref()?;
+        Some(Product { routine, alone, kernel: &self.rows.kernel, operands: *operands })
+    }
+    /// Whether both are products that may be parts of one pass.
+    pub fn is_alike(&self, other: &RowProgram, limits: Limits) -> bool {
+        let both = self.routine.as_ref().zip(other.routine.as_ref());
+        both.is_some_and(|(a, b)| routines::are_parts(&a.routine, &b.routine, limits))
     }
     /// Whether its reductions are those of a kernel.
     pub fn is_small(&self, limits: Limits) -> bool {
@@ -142,40 +135,15 @@ impl<'a> Member<'a> {
 }
 
 impl Compiling<'_> {
-    /// The steps of a block as programs over rows, and others.
-    pub fn units<'a>(&self, steps: &'a [Step]) -> Vec<Unit<'a>> {
-        let mut updates = self.updates(steps);
-        let mut taken = vec![false; steps.len()];
-        let moves = self.moves(steps);
-        moves.values().flat_map(|m| &m.steps).for_each(|i| taken[*i] = true);
-        let mut read = HashMap::new();
-        for (chain, members) in updates.values() {
-            members.iter().for_each(|i| taken[*i] = true);
-            chain.starts().iter().for_each(|s| *read.entry(*s).or_insert(0) += 1);
-        }
-        steps.iter().zip(&mut taken).for_each(|(s, taken)| *taken |= self.is_unread(s, &read));
-        let mut units = vec![];
-        for first in 0..steps.len() {
-            if let Some((chain, members)) = updates.remove(&first) {
-                units.push(Unit::Updates(Box::new(chain), members.iter().map(|i| &steps[*i]).collect()));
-                continue;
-            }
-            if taken[first] {
-                continue;
-            }
-            match self.program(steps, first, &taken, &moves) {
-                Some((program, members)) => {
-                    members.iter().for_each(|i| taken[*i] = true);
-                    units.push(Unit::Rows(Box::new(program), members.iter().map(|i| &steps[*i]).collect()));
-                }
-                None => units.push(Unit::Step(&steps[first])),
-            }
-        }
-        units
+    /// A step that is a product, as a program.
+    pub fn alone(&self, step: &Step) -> Option<RowProgram> {
+        let start = Member::first(step, &HashMap::new())?;
+        let shape = [start.kernel.grid.size(), start.kernel.rdims.size()];
+        self.merged(&[start], shape)
     }
 
     /// The program that begins with step `first`, and its steps.
-    fn program(
+    pub fn program(
         &self,
         steps: &[Step],
         first: usize,

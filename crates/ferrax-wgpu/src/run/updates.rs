@@ -115,7 +115,7 @@ impl Compiling<'_> {
     }
     pub fn of_updates(&self, u: &Updates) -> Res<Op> {
         let limits = Limits::of(&self.device.limits);
-        let task = routines::updates(&u.operand, &u.windows, u.dtype, limits).compile(self.device)?;
+        let task = routines::updates(&u.operand, &u.windows, u.dtype, limits)?.compile(self.device)?;
         Ok(Op::Task { what: "updates", task, ins: u.ins.clone(), outs: vec![u.out] })
     }
 }

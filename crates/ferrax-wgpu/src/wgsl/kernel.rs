@@ -10,7 +10,7 @@ mod reduce;
 pub mod rows;
 pub mod work;
 
-use super::{Place, entry, per_word, scalar, to_word, unravel};
+use super::{Place, entry, lane, per_word, scalar, to_word, unravel};
 use crate::device::pipeline::Source;
 use crate::task::{Limits, Pass, Reg, Task};
 use ferrax_kernel::kernel::{Affine, Kernel, Node, NodeId};
@@ -56,6 +56,21 @@ pub fn in_workgroup(k: &Kernel, places: Vec<Place>, to: Vec<Place>, limits: Limi
     let mut body = format!("for (var t = i32(local); t < {units}; t += {size}) {{\n");
     text.each_output(&mut body, "t", each, |text, body| text.epilogue(body, &[]))?;
     Ok(body + "}\n")
+}
+
+/// A function `name` of a position that gives the lane of the one output there, for a kernel without reductions.
+///
+/// # Errors
+/// As [`lower`].
+pub fn function(k: &Kernel, name: &str, places: Vec<Place>, limits: Limits) -> Res<String> {
+    let k = collapsed(&with_outputs(k, &k.outputs));
+    check(&k)?;
+    let text = Text { k: &k, places, to: vec![], limits, numbers: Numbers::default() };
+    let mut body = String::new();
+    unravel(&mut body, "i", &k.grid, 0);
+    text.epilogue(&mut body, &[])?;
+    let [out] = k.outputs[..] else { return Err(Error::Invalid("a function has one result".into())) };
+    Ok(format!("fn {name}(i: i32) -> {} {{\n{body}return n{out};\n}}\n", lane(k.dtype(out))))
 }
 
 pub struct Text<'a> {

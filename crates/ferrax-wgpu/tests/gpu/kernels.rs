@@ -219,15 +219,25 @@ fn reductions_follow_the_waists_order() {
 fn long_reductions_take_several_passes() {
     let Some(gpu) = gpu() else { return };
     let n = 1024 * 1024 + 4097;
-    for (kind, d) in [(ReduceKind::Sum, DType::F32), (ReduceKind::ArgMax, DType::F32), (ReduceKind::Max, DType::I8)] {
-        compare(
-            &*gpu,
-            kind.name(),
-            kernel_plan(&reduction(kind, d, 1, n, true)),
-            &[Noise(7).bits(DType::U32, n * d.size() / 4 + 1)[..n * d.size()].to_vec()],
-            0.0,
-            0.0,
-        );
+    for (kind, d, rows) in [
+        (ReduceKind::Sum, DType::F32, 1),
+        (ReduceKind::ArgMax, DType::F32, 2),
+        (ReduceKind::Max, DType::I8, 1),
+        (ReduceKind::Min, DType::I8, 3),
+    ] {
+        let bytes = rows * n * d.size();
+        let x = Noise(7).bits(DType::U32, bytes / 4 + 1)[..bytes].to_vec();
+        compare(&*gpu, kind.name(), kernel_plan(&reduction(kind, d, rows, n, true)), &[x], 0.0, 0.0);
+    }
+}
+
+/// One for the blocks, one for their results.
+#[test]
+fn a_long_reduction_takes_two_passes() {
+    let Some(gpu) = crate::run::own_gpu(None) else { return };
+    for n in [20_000, 1 << 20, (1 << 21) + 5] {
+        let plan = kernel_plan(&reduction(ReduceKind::Sum, DType::F32, 1, n, true));
+        assert_eq!(crate::rows::at_once(&gpu, &plan, &[Noise(9).values(DType::F32, n)]).1, 2, "{n}");
     }
 }
 

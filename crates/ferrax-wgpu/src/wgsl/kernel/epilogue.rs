@@ -60,26 +60,21 @@ impl Epilogue {
         let input = |n: &Node| if let Node::Load(a) = n { Some(a.input as usize) } else { None };
         self.kernel.nodes.iter().filter_map(move |(_, n)| input(n))
     }
-    /// Adds the inputs that it loads to what a pass reads. Gives where each input is.
-    pub fn reads(&self, reads: &mut Vec<Reg>) -> Vec<Place> {
+    /// Adds the inputs that it loads, of `ins`, to what a pass reads. Gives where each input is.
+    pub fn reads(&self, reads: &mut Vec<Reg>, ins: &[Reg]) -> Vec<Place> {
         let mut places = vec![Place::default(); self.kernel.inputs.len()];
         for input in self.inputs() {
-            let known = reads.iter().position(|r| *r == Reg::In(input));
-            let at = known.unwrap_or_else(|| {
-                reads.push(Reg::In(input));
-                reads.len() - 1
-            });
-            places[input] = Place::of(format!("in{at}"));
+            places[input] = Place::of(format!("in{}", crate::task::bound(reads, ins[input])));
         }
         places
     }
     /// Statements that compute and store at most four elements from position `at` on, of those before `end`. Their sums are the components of the
-    /// vector `sums`.
+    /// vector `sums`, their outputs those of the pass from number `first` on.
     ///
     /// # Errors
     /// As [`super::lower`].
-    pub fn store(&self, places: Vec<Place>, limits: Limits) -> Res<String> {
-        let to = (0..self.kernel.outputs.len()).map(|o| Place::of(format!("out{o}"))).collect();
+    pub fn store(&self, places: Vec<Place>, first: usize, limits: Limits) -> Res<String> {
+        let to = (0..self.kernel.outputs.len()).map(|o| Place::of(format!("out{}", first + o))).collect();
         let text = Text { k: &self.kernel, places, to, limits, numbers: Numbers::default() };
         let is_float = lane(self.kernel.dtype(self.sum)) == "f32";
         let sum = if is_float { "opaque(sums[j])" } else { "sums[j]" };

@@ -4,6 +4,7 @@
 //!     n <= 32              one invocation a row, 16 accumulators
 //!     n <= 1024            one team a row; then the epilogue
 //!     n > 1024             one team a block, which leaves its result in scratch; then the same again over these
+//!     n <= 16384 of these  one workgroup a row: a team a block, then one team; then the epilogue
 //! ```
 //! INVARIANT: logical positions alone determine which elements are combined, as the waist defines.
 use super::super::{bindings, constant, entry, from_word, lane, scalar, to_word, unravel, wrapped};
@@ -115,7 +116,8 @@ pub fn passes(text: &Text, task: &mut Lowered, all: &[Reduction], reads: Vec<Reg
     let mut n = text.k.rdims.size();
     let mut elements = Elements::Nodes;
     let mut reads_now = reads.clone();
-    while n > BLOCK {
+    let folds = |elements: &Elements, n: usize| matches!(elements, Elements::Partial { .. }) && text.folds(rows, n);
+    while n > BLOCK && !folds(&elements, n) {
         let blocks = n.div_ceil(BLOCK);
         let regions: usize = all.iter().map(|r| if r.positions() { 2 } else { 1 }).sum();
         let partial = task.add_scratch(4 * regions * rows * blocks);
@@ -134,6 +136,13 @@ pub fn passes(text: &Text, task: &mut Lowered, all: &[Reduction], reads: Vec<Reg
     };
     task.run_long(wgsl, reads_now, outs, groups, level.work() + work::of_element(text.k) * rows as u64);
     Ok(())
+}
+
+impl Text<'_> {
+    /// Whether one workgroup reduces each row of `n`, and writes whole words.
+    fn folds(&self, rows: usize, n: usize) -> bool {
+        n.div_ceil(BLOCK) <= self.limits.workgroup as usize / LANES && (rows == 1 || self.consecutive() == 1)
+    }
 }
 
 /// The accumulators of an invocation.
@@ -174,6 +183,17 @@ pub fn tree<'a>(all: impl Iterator<Item = &'a Reduction> + Clone) -> Res<String>
     }
     Ok(text)
 }
+/// Statements that combine what [`tree`] has left of so many blocks of one row, in the same way and at slot 0.
+pub fn tree_of_blocks<'a>(all: impl Iterator<Item = &'a Reduction> + Clone, blocks: usize) -> Res<String> {
+    let mut text: String = all.clone().map(Reduction::reset).collect();
+    let _ = writeln!(text, "if (mine == 0 && j < {blocks}) {{");
+    for r in all.clone() {
+        let (id, at) = (r.node, format!("j * {LANES}"));
+        text += &r.take(&format!("a{id}"), &format!("p{id}"), &r.value(&at), &r.position(&at))?;
+    }
+    text += "}\nworkgroupBarrier();\n";
+    Ok(text + &tree(all)?)
+}
 /// Statements that run `take` for each element `r` that invocation `j` of a team has of the block at `first`, of rows of `n`. Drivers unroll loops of
 /// known length, so that several loads are under way at once: rounds that all invocations have are such a loop.
 pub fn each_of_block(n: usize, take: &str) -> String {
@@ -205,6 +225,10 @@ struct Level<'a> {
 }
 
 impl Level<'_> {
+    /// Whether a workgroup reduces the blocks of a row, and then their results.
+    fn folds(&self) -> bool {
+        self.blocks == 1 && self.n > BLOCK
+    }
     fn work(&self) -> u64 {
         let each = match self.elements {
             Elements::Nodes => work::of_element(self.text.k),
@@ -245,7 +269,8 @@ impl Level<'_> {
         let size = self.text.limits.workgroup;
         let teams = size as usize / LANES;
         let n_teams = self.rows * self.blocks;
-        let groups = crate::task::fold(n_teams.div_ceil(teams) as u64, self.text.limits.groups);
+        let n_groups = if self.folds() { self.rows } else { n_teams.div_ceil(teams) };
+        let groups = crate::task::fold(n_groups as u64, self.text.limits.groups);
         let mut body = String::new();
         // Neighbouring invocations read neighbouring elements: of a row, or where rows lie closer, of its neighbours.
         let (in_team, in_row) = if self.rows_lie_closer() {
@@ -258,11 +283,19 @@ impl Level<'_> {
             "let mine = i32(local) {in_team};\nlet j = i32(local) {in_row};\nlet team = group * {teams} + mine;\nlet slot = mine * {LANES} + j;"
         );
         body += &accumulators(self.all.iter());
-        let _ = writeln!(
-            body,
-            "if (team < {n_teams}) {{\nlet i = team / {};\nlet first = (team % {}) * {BLOCK};",
-            self.blocks, self.blocks
-        );
+        if self.folds() {
+            let (rows, blocks) = (self.rows, self.n.div_ceil(BLOCK));
+            let _ = writeln!(
+                body,
+                "if (group < {rows} && mine < {blocks}) {{\nlet i = group;\nlet first = mine * {BLOCK};"
+            );
+        } else {
+            let blocks = self.blocks;
+            let _ = writeln!(
+                body,
+                "if (team < {n_teams}) {{\nlet i = team / {blocks};\nlet first = (team % {blocks}) * {BLOCK};"
+            );
+        }
         if matches!(self.elements, Elements::Nodes) {
             unravel(&mut body, "i", &self.text.k.grid, 0);
         }
@@ -275,6 +308,9 @@ impl Level<'_> {
         body += &each_of_block(self.n, &take);
         body += "}\n";
         body += &tree(self.all.iter())?;
+        if self.folds() {
+            body += &tree_of_blocks(self.all.iter(), self.n.div_ceil(BLOCK))?;
+        }
         sink(&mut body)?;
         let declarations = shared(self.all.iter(), size);
         Ok((wrapped(bindings(reads, writes) + &declarations, size, &body), groups))
@@ -315,15 +351,15 @@ impl Level<'_> {
     /// The epilogue of the group's rows, by its first invocations.
     fn finish(&self, body: &mut String) -> Res<()> {
         let (text, n) = (self.text, self.text.consecutive());
-        let teams = text.limits.workgroup as usize / LANES;
-        let each = teams / n;
+        let in_group = if self.folds() { 1 } else { text.limits.workgroup as usize / LANES };
+        let each = in_group.div_ceil(n);
         let _ = writeln!(
             body,
             "let e = group * {each} + i32(local);\nif (i32(local) < {each} && e * {n} < {}) {{",
             self.rows
         );
         let value = |r: &Reduction| {
-            let at = format!("(i - group * {teams}) * {LANES}");
+            let at = format!("(i - group * {in_group}) * {LANES}");
             (r.node, r.finished(&r.value(&at), &r.position(&at)))
         };
         let reduced: Vec<_> = self.all.iter().map(value).collect();

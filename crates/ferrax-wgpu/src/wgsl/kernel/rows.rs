@@ -25,6 +25,7 @@ pub enum Each {
 }
 
 /// A kernel whose grid is rows and whose reduced dimensions are their elements, where nodes of elements may use reductions.
+#[derive(Clone)]
 pub struct RowKernel {
     pub kernel: Kernel,
     /// Of each output: elements first.
@@ -236,17 +237,7 @@ impl Shape<'_> {
         body.push_str("}\n");
         *body += &reduce::tree(all())?;
         if self.blocks > 1 {
-            // the same again over the blocks' results, by the first team
-            for r in all() {
-                *body += &r.reset();
-                let (id, at) = (r.node, format!("j * {LANES}"));
-                let (a, p) = (format!("a{id}"), format!("p{id}"));
-                let _ = writeln!(body, "if (mine == 0 && j < {}) {{", self.blocks);
-                *body += &r.take(&a, &p, &r.value(&at), &r.position(&at))?;
-                body.push_str("}\n");
-            }
-            body.push_str("workgroupBarrier();\n");
-            *body += &reduce::tree(all())?;
+            *body += &reduce::tree_of_blocks(all(), self.blocks)?;
         }
         let kept = || (0..self.k().nodes.len() as NodeId).filter(|id| self.keeps(*id, level));
         let (needed, known) = self.p.needed(kept(), level - 1);
