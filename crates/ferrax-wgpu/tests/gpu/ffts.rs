@@ -20,7 +20,7 @@ fn transforms_of_every_length() {
         for kind in KINDS {
             let [outer, inner] = if n > 1000 { [1, 1] } else { [[1, 1], [3, 1], [2, 3], [1, 40]][noise.below(4)] };
             let r = fft(kind, outer, &[n], inner);
-            check(&*gpu, &mut noise, &r, n);
+            check(&gpu, &mut noise, &r, n);
         }
     }
 }
@@ -32,7 +32,7 @@ fn transforms_of_several_axes() {
     for lengths in [&[4, 6][..], &[1, 5], &[16, 11], &[3, 4, 5], &[2, 1, 8], &[40, 33], &[13, 64]] {
         for kind in KINDS {
             let r = fft(kind, 1 + noise.below(3), lengths, 1 + noise.below(3));
-            check(&*gpu, &mut noise, &r, lengths.iter().product());
+            check(&gpu, &mut noise, &r, lengths.iter().product());
         }
     }
 }
