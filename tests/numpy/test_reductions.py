@@ -97,6 +97,22 @@ def test_ufuncs_are_folded_from_the_start_over_what_is_included(jnp, name, data)
     np.testing.assert_allclose(got, want.astype(got.dtype), rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("identity", [None, 0, 7])
+@pytest.mark.parametrize("initial", [None, 5])
+@pytest.mark.parametrize("where", [None, [True, False, True], [False, False, False]])
+def test_users_functions_are_folded_from_their_identity(jnp, identity, initial, where):
+    digits = jnp.frompyfunc(lambda a, b: a * 10 + b, 2, 1, identity=identity)
+    x = np.array([[1, 2, 3], [4, 5, 6]], np.int32)
+    start = identity if initial is None else initial
+    if start is None and where is not None:
+        return
+    words = {} if where is None else {"where": np.array(where)}
+    rows = [[v for k, v in enumerate(row) if where is None or where[k]] for row in x.tolist()]
+    want = [int("".join(map(str, ([] if start is None else [start]) + row))) for row in rows]
+    got = digits.reduce(x, axis=1, initial=initial, **words)
+    assert got.dtype == np.int32 and got.tolist() == want
+
+
 @pytest.mark.ours
 @pytest.mark.parametrize("name", ["maximum", "minimum", "add", "multiply", "bitwise_or"])
 def test_ufuncs_are_folded_in_the_dtype_that_is_given(jnp, name):

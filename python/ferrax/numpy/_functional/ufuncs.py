@@ -66,7 +66,8 @@ class ufunc:
         self._func, self._nin, self._nout, self._identity = func, nin, nout, identity
         self._call = call or _lifted(func, nin, self.__name__)
         self._reductions, self._prim, self._jits = reductions or {}, primitive, {}
-        # Folds of the library's own functions round once; what a user's function does with a dtype is its own.
+        # Folds of the library's own functions round once; what a user's function does with a dtype is its own, and with its identity.
+        self._users = call is None
         self._folded_in = (lambda dtype: dtype) if call is None else summed_in
 
     @property
@@ -198,7 +199,8 @@ class ufunc:
 
     def _from_left(self, a, axis, initial, where):
         # Elements that are left out leave the value as it is.
-        if initial is None and where is None and a.shape[axis] > 0:
+        neutral = self.identity is None or not self._users
+        if neutral and initial is None and where is None and a.shape[axis] > 0:
             start, at = _slice_at(a, 0, axis), 1
         else:
             start, at = full(a.shape[:axis] + a.shape[axis + 1 :], self.identity if initial is None else initial, a.dtype), 0
