@@ -15,7 +15,9 @@ pub const ARROWS: &[(&str, &[&str])] = &[
     ("ferrax-kernel", &["ferrax-prng", "ferrax-runtime"]),
     ("ferrax-ir", &["ferrax-prng", "ferrax-kernel"]),
     ("ferrax-transform", &["ferrax-kernel", "ferrax-ir"]),
-    ("ferrax-cpu", &["ferrax-kernel"]),
+    ("ferrax-host", &["ferrax-kernel"]),
+    ("ferrax-linalg", &["ferrax-kernel", "ferrax-host"]),
+    ("ferrax-cpu", &["ferrax-kernel", "ferrax-host", "ferrax-linalg"]),
     ("ferrax-wgpu", &["ferrax-kernel"]),
     (
         "ferrax",

@@ -271,8 +271,10 @@ fn soak(args: &[String]) -> Res {
     }
 }
 
-const SANITIZED: [&str; 8] = [
+const SANITIZED: [&str; 10] = [
     "ferrax-kernel",
+    "ferrax-host",
+    "ferrax-linalg",
     "ferrax-cpu",
     "ferrax-ir",
     "ferrax-transform",

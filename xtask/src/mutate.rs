@@ -33,7 +33,7 @@ pub struct Family {
     excuses: &'static str,
     /// The folder to which the names of files in that list are relative.
     folder: &'static str,
-    /// The crate that is edited, and the features it is built with.
+    /// The crate that is built, by itself or with edited crates below it, and its features.
     package: &'static str,
     features: &'static [&'static str],
     /// What is added to the crate's root, and to each edited body.

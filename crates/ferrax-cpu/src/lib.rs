@@ -7,18 +7,14 @@ pub mod dlpack;
 pub mod executable;
 mod instructions;
 pub mod kernels;
-pub mod memory;
 pub mod native;
 mod nest;
 pub mod routines;
-mod share;
-mod standby;
 pub mod stats;
 pub mod tape;
-pub mod threads;
-pub mod tier;
 pub mod tuning;
 
+pub use ferrax_host::{Tier, memory, threads, tier};
 use ferrax_kernel::backend::{Backend, Executable, Look};
 use ferrax_kernel::error::copied;
 use ferrax_kernel::{Buffer, DType, Error, Res, VerifiedPlan};
@@ -26,7 +22,6 @@ use memory::{Block, Fresh};
 pub use stats::{Stats, stats};
 use std::sync::Arc;
 pub use threads::{num_threads, set_num_threads};
-pub use tier::Tier;
 pub use tuning::{Target, Tuning};
 
 /// Takes the locks of the thread pool and of the memory pool, to be held over a fork.

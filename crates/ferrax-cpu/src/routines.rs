@@ -12,7 +12,6 @@ mod dynamic_slice;
 mod fft;
 mod gather;
 mod linalg;
-mod panel;
 mod scatter;
 mod sort;
 mod strided;
@@ -24,6 +23,7 @@ pub use gather::Gathering;
 use crate::kernels::Bases;
 use crate::tuning::Target;
 use ferrax_kernel::{Res, Routine};
+use ferrax_linalg::CompiledLinalg;
 
 /// A routine with its strategy chosen and its tables made.
 pub trait CompiledRoutine: Send + Sync {
@@ -41,7 +41,7 @@ pub type Run = Box<dyn CompiledRoutine>;
 pub fn nanos(r: &Routine) -> f64 {
     let each = match r {
         Routine::Dot(_) | Routine::Conv(_) => dot::NANOS,
-        Routine::Linalg(_) => linalg::NANOS,
+        Routine::Linalg(_) => ferrax_linalg::NANOS,
         _ => 0.3,
     };
     r.work() as f64 * each
@@ -73,7 +73,7 @@ pub fn compile(r: &Routine, target: impl Into<Target>) -> Res<Run> {
             cumulative::compile(*kind, [*outer, *n, *inner], *reverse, *dtype, &target)
         }
         Routine::Conv(c) => conv::compile(c, &target),
-        Routine::Linalg(l) => linalg::compile(l, &target),
+        Routine::Linalg(l) => Ok(Box::new(CompiledLinalg::new(l, tier, &tuning.linalg))),
         Routine::Fft(f) => fft::compile(f, &target),
     }
 }

@@ -1,5 +1,6 @@
 //! The target of compiled plans: instruction tier, and all thresholds between strategies.
 use crate::tier::Tier;
+use ferrax_linalg::LinalgTuning;
 
 /// The instructions of the machine, and the thresholds.
 #[derive(Clone, Copy, Debug)]
@@ -147,37 +148,6 @@ impl NativeTuning {
         NativeTuning { min_nanos: 50_000, max_spills: 100, max_values: 4000, max_values_of_chains: 40 };
 }
 
-/// The choice of threads for a piece of work. There is one per process, as threads are shared.
-pub struct ThreadTuning {
-    /// Estimated nanoseconds of work below which one thread does it.
-    pub min_nanos: f64,
-    /// Nanoseconds of a piece: at least, and at most, so that no run takes longer to notice that it was cancelled.
-    pub min_piece_nanos: f64,
-    pub max_piece_nanos: f64,
-    /// Measured nanoseconds from which threads always pay and are not measured again; and below
-    /// which they never do.
-    pub min_shared_nanos: u32,
-    pub max_alone_nanos: u32,
-    /// One of so many runs measures the other choice.
-    pub runs_of_try: u32,
-    /// Nanoseconds of work on one thread after which a sleeping thread is woken; and of the
-    /// remaining work of a run that was not measured before.
-    pub min_waking_nanos: u64,
-    pub min_waking_rest_nanos: u128,
-}
-impl ThreadTuning {
-    pub const DEFAULT: ThreadTuning = ThreadTuning {
-        min_nanos: 8_000.0,
-        min_piece_nanos: 3_000.0,
-        max_piece_nanos: 10e6,
-        min_shared_nanos: 500_000,
-        max_alone_nanos: 3_000,
-        runs_of_try: 32,
-        min_waking_nanos: 30_000,
-        min_waking_rest_nanos: 25_000,
-    };
-}
-
 /// Kernels and gathers over the same rows.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct RowGroupTuning {
@@ -317,9 +287,6 @@ pub struct DotTuning {
     /// a time, whose sums stay in registers: such a matrix stays in the nearer caches.
     pub max_few_columns: usize,
     pub max_bytes_by_few_columns: usize,
-    /// Bytes of a right operand from which panels prefetch the next panel's rows: hardware
-    /// prefetchers do not detect the pattern.
-    pub min_prefetched_bytes: usize,
     /// Rows and columns from which the library's sums do not depend on an operand's layout.
     pub min_library_side: usize,
 }
@@ -330,7 +297,6 @@ impl DotTuning {
         min_strip_nanos: 20_000.0,
         max_few_columns: 64,
         max_bytes_by_few_columns: 512 << 10,
-        min_prefetched_bytes: 512 << 10,
         min_library_side: 32,
     };
 }
@@ -355,49 +321,6 @@ pub struct GatherTuning {
 }
 impl GatherTuning {
     pub const DEFAULT: GatherTuning = GatherTuning { min_positions_across: 16 };
-}
-
-/// Decompositions and systems.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct LinalgTuning {
-    /// A batch with fewer remaining matrices handles each separately.
-    pub min_batch: usize,
-    /// Elements of the largest operand with which several matrices still fit into the nearer caches.
-    pub max_elements_in_lanes: usize,
-    /// The largest matrices for which several in lanes are quicker than each by itself, whose rows the compiler vectorizes; and the most
-    /// right-hand sides of such systems with the matrix on the left.
-    pub max_cholesky_in_lanes: usize,
-    pub max_lu_in_lanes: usize,
-    pub max_left_system_in_lanes: usize,
-    /// From here on matrices are decomposed by blocks: factors and systems, real Cholesky factors, eigenvalues and singular values, and real systems with half
-    /// as many right-hand sides, which fill vectors.
-    pub min_blocked: usize,
-    pub min_blocked_cholesky: usize,
-    pub min_blocked_spectral: usize,
-    pub min_blocked_system: usize,
-    /// The most that one side of a matrix is the longer where singular values alone are made without a triangular factor.
-    pub max_aspect_of_values: usize,
-    /// Rows of the rest of a symmetric matrix, and elements of the rest of a general one, from
-    /// which products with vectors are cut into pieces, which threads share. The order of pieces
-    /// determines bits, so tests do not override these.
-    pub min_rows_in_pieces: usize,
-    pub min_elements_in_pieces: usize,
-}
-impl LinalgTuning {
-    pub const DEFAULT: LinalgTuning = LinalgTuning {
-        min_batch: 3,
-        max_elements_in_lanes: 4096,
-        max_cholesky_in_lanes: 12,
-        max_lu_in_lanes: 32,
-        max_left_system_in_lanes: 7,
-        min_blocked: 65,
-        min_blocked_cholesky: 33,
-        min_blocked_spectral: 17,
-        min_blocked_system: 24,
-        max_aspect_of_values: 4,
-        min_rows_in_pieces: 192,
-        min_elements_in_pieces: 128 * 128,
-    };
 }
 
 /// Scatters.

@@ -4,7 +4,7 @@
 use crate::fenced::{Fenced, SEED, Side};
 use crate::generate::{Rng, guarded_kernel, kernel_of_pairs, kernel_of_rows, random_bytes, random_kernel, seeds};
 use ferrax_cpu::kernels::{Bases, CompiledKernel};
-use ferrax_cpu::tuning::ThreadTuning;
+use ferrax_cpu::threads::ThreadTuning;
 use ferrax_cpu::{Tier, set_num_threads};
 use ferrax_kernel::{Bin, DType, Kernel, Node, Scalar, Un, reference};
 use std::sync::atomic::{AtomicBool, Ordering};

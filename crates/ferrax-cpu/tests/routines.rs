@@ -1,8 +1,4 @@
 //! Routines against the reference evaluator, over generated parameters.
-mod lanes;
-mod linalg;
-mod spectra;
-
 use crate::generate::{Rng, random_bytes};
 use ferrax_cpu::kernels::Bases;
 use ferrax_cpu::{CpuBackend, Tier, routines, set_num_threads};

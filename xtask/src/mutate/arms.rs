@@ -208,9 +208,12 @@ fn edits(line: &str) -> BTreeSet<String> {
 
 /// Writes the chosen mutants into the copy and drops those that do not compile; what is left.
 pub fn insert(copy: &Path, family: &Family, all: &[Mutant], mut chosen: BTreeSet<usize>) -> Res<Vec<usize>> {
-    let lib = format!("crates/{}/src/lib.rs", family.package);
-    let text = fs::read_to_string(root().join(&lib)).map_err(|e| e.to_string())?;
-    write(&copy.join(lib), &(text + SWITCH + family.switch))?;
+    let crates: BTreeSet<&str> = all.iter().filter_map(|m| Some(m.file.split_once("/src/")?.0)).collect();
+    for krate in crates {
+        let lib = format!("{krate}/src/lib.rs");
+        let text = fs::read_to_string(root().join(&lib)).map_err(|e| e.to_string())?;
+        write(&copy.join(lib), &(text + SWITCH + family.switch))?;
+    }
     let files: BTreeSet<&str> = all.iter().map(|m| m.file.as_str()).collect();
     loop {
         let mut arms = Vec::new();

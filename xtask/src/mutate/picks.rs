@@ -72,7 +72,6 @@ const FUNCTIONS: &[(&str, &[&str])] = &[
     ("routines/dynamic_slice.rs", &["new"]),
     ("routines/fft.rs", &["pick", "compile", "compiled"]),
     ("routines/gather.rs", &["new"]),
-    ("routines/linalg.rs", &["pick", "compile"]),
     ("routines/scatter.rs", &["addresses", "pick", "identity", "compile"]),
     ("routines/sort.rs", &["pick", "compile"]),
     ("routines/top_k.rs", &["compile"]),
@@ -80,10 +79,13 @@ const FUNCTIONS: &[(&str, &[&str])] = &[
     ("tuning.rs", &["splits_results"]),
 ];
 
+/// Those of decompositions.
+const OF_LINALG: (&str, &[&str]) = ("crates/ferrax-linalg/src/batch.rs", &["pick", "new"]);
+
 fn all_picks() -> Res<Vec<Mutant>> {
     let mut all = Vec::new();
-    for (file, functions) in FUNCTIONS {
-        let path = format!("{}{file}", PICKS.folder);
+    let of_cpu = FUNCTIONS.iter().map(|(file, functions)| (format!("{}{file}", PICKS.folder), *functions));
+    for (path, functions) in of_cpu.chain([(OF_LINALG.0.to_string(), OF_LINALG.1)]) {
         let text = fs::read_to_string(root().join(&path)).map_err(|e| format!("{path}: {e}"))?;
         if let Some(name) =
             functions.iter().find(|f| !["(", "<"].iter().any(|end| text.contains(&format!("fn {f}{end}"))))

@@ -1,4 +1,4 @@
-//! `Conv`: blocks of rows are read out of the array into scratch memory, some terms at a time, and multiplied by [`super::panel`].
+//! `Conv`: blocks of rows are read out of the array into scratch memory, some terms at a time, and multiplied by [`ferrax_host::panel`].
 //!
 //! ```text
 //! for each block of rows, for each piece of the terms:
@@ -15,6 +15,7 @@
 //! | [`lines`] | windows overlap along an axis | a line of x once for all its windows: rows of the left side overlap |
 //! | [`planes`] | the result lies along its places, and so does x | a part of each plane once for all its windows |
 //! | packed | anywhere | each row of the left side |
+mod grouped;
 mod groups;
 mod interleaved;
 mod lines;

@@ -3,13 +3,12 @@
 //! Totals of blocks are combined as they become known ([`Totals`]), so that one pass suffices.
 mod columns;
 
-use super::strided::SharedPtr;
 use super::{CompiledRoutine, Run};
 use crate::kernels::block::{BlockFn, BlockLoop, pick};
 use crate::kernels::lane::{Float, round_bf16, round_f16};
 use crate::kernels::moves::{EBF16, EF16, EI8, EI16, EU8, EU16, Element};
 use crate::kernels::{Bases, moves, scalar};
-use crate::threads::{self, Cost};
+use crate::threads::{self, Cost, SharedPtr};
 use crate::tier::Tier;
 use crate::tuning::Target;
 use columns::ColumnFunctions;

@@ -6,8 +6,7 @@
 #[cfg(feature = "gemm")]
 mod library;
 
-use super::panel::Matrices;
-use super::{CompiledRoutine, Run, panel, vector};
+use super::{CompiledRoutine, Run, vector};
 use crate::kernels::block::tiers;
 use crate::kernels::lane::Lane;
 use crate::kernels::{Bases, CompiledKernel, Scratch};
@@ -15,6 +14,7 @@ use crate::memory::Block;
 use crate::threads::{self, Cost};
 use crate::tier::Tier;
 use crate::tuning::{DotTuning, Target};
+use ferrax_host::panel::{self, Matrices};
 use ferrax_kernel::kernel::{Access, Guard};
 use ferrax_kernel::routine::Dot;
 use ferrax_kernel::{Affine, Bin, DType, Kernel, Node, ReduceKind, Res, Scalar};
@@ -38,9 +38,9 @@ pub enum DotStrategy {
     Registers,
     /// Loops over blocks of the result that stay in registers, summing in sequence.
     Loops,
-    /// [`super::panel`], a panel of the right operand at a time.
+    /// [`panel`], a panel of the right operand at a time.
     Panels,
-    /// [`super::panel`], block by block of both operands.
+    /// [`panel`], block by block of both operands.
     BlockedPanels,
     /// The library's GEMM.
     Library,
@@ -53,7 +53,7 @@ pub fn pick(d: &Dot, tier: Tier, t: &DotTuning) -> DotStrategy {
         let plain = acc.is_float() && d.dtype == acc && d.out == acc && d.m * d.n > 1;
         return if plain { DotStrategy::MatrixVector } else { DotStrategy::Reduction };
     }
-    let panels = panel::pick(lane, tier).is_some();
+    let panels = panel::pick(lane.dtype(), tier).is_some();
     match panels {
         _ if is_small(work, lane, tier, t) || !panels && !acc.is_float() => {
             let exact = d.dtype == acc && exact(d, lane, tier).is_some();
@@ -67,7 +67,7 @@ pub fn pick(d: &Dot, tier: Tier, t: &DotTuning) -> DotStrategy {
 }
 /// Whether a product of so many multiplications is done by loops, which sum in sequence.
 pub fn is_small(work: usize, lane: Lane, tier: Tier, t: &DotTuning) -> bool {
-    let panels = panel::pick(lane, tier).is_some();
+    let panels = panel::pick(lane.dtype(), tier).is_some();
     work <= if panels { t.max_loop_work } else { t.max_loop_work_without_panels }
 }
 
@@ -80,7 +80,7 @@ tiers!(pick_product, Product, fn(x: &Matrices));
 
 /// The function that multiplies: of panels where the machine has them and the product is not small, else of loops.
 pub fn rows_function(lane: Lane, small: bool, tier: Tier) -> panel::Rows {
-    let panels = if small { None } else { panel::pick(lane, tier) };
+    let panels = if small { None } else { panel::pick(lane.dtype(), tier) };
     panels.unwrap_or_else(|| match lane {
         Lane::F32 => pick_product::<Loops<f32>>(tier),
         Lane::F64 => pick_product::<Loops<f64>>(tier),

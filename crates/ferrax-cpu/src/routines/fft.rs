@@ -27,11 +27,10 @@ mod library;
 mod without_library;
 
 use self::halves::RealHalves;
-use super::strided::SharedPtr;
 use super::{CompiledRoutine, Run};
 use crate::kernels::Bases;
 use crate::memory::{Block, installed};
-use crate::threads::{self, Cost};
+use crate::threads::{self, Cost, SharedPtr};
 use crate::tier::Tier;
 use crate::tuning::{FftTuning, Target};
 use ferrax_kernel::routine::{Fft, FftKind};

@@ -6,11 +6,11 @@
 //! So no two threads write one element, and the order holds, even if the caller's promise of unique indices is wrong. If elements may be combined
 //! in any grouping that keeps their order (maximum, minimum, sums of integers) and there are many updates for each element, threads divide
 //! the updates instead: all but the first combine theirs into a separate array.
-use super::strided::{Combining, Odometer, SharedPtr, StridedLoop, copy, merged, strides};
+use super::strided::{Combining, Odometer, StridedLoop, copy, merged, strides};
 use super::{CompiledRoutine, Run};
 use crate::kernels::address::{self, AT_ONCE, Addresses, Component, IndexArrays, OUTSIDE, PutFn, PutFns, PutRowsFn};
 use crate::kernels::{Bases, scalar};
-use crate::threads::{self, Cost};
+use crate::threads::{self, Cost, SharedPtr};
 use crate::tuning::{ScatterTuning, Target};
 use ferrax_kernel::error::filled;
 use ferrax_kernel::routine::{Combine, OutOfBounds, Scatter};

@@ -3,10 +3,9 @@
 //! Every key is mapped to an unsigned integer of the same order (nans last and equal, -0 equal to 0). The sort operates on
 //! words of 32 bits of a key with, below them, the element's position, or the element itself if it is the only operand: stably, by the keys
 //! from the last to the first, the lower half of a long key before its higher one.
-use super::strided::SharedPtr;
 use super::{CompiledRoutine, Run};
 use crate::kernels::Bases;
-use crate::threads::{self, Cost};
+use crate::threads::{self, Cost, SharedPtr};
 use crate::tuning::SortTuning;
 use ferrax_kernel::error::{filled, room};
 use ferrax_kernel::{DType, Error, Res};

@@ -272,19 +272,6 @@ impl<'a> Odometer<'a> {
     }
 }
 
-/// A pointer that threads share; each touches its own elements.
-#[derive(Clone, Copy)]
-pub struct SharedPtr(pub *mut u8);
-// SAFETY: a pointer is only a number; code that dereferences it proves that no two threads write one element.
-unsafe impl Send for SharedPtr {}
-// SAFETY: as above.
-unsafe impl Sync for SharedPtr {}
-impl SharedPtr {
-    pub fn get(&self) -> *mut u8 {
-        self.0
-    }
-}
-
 /// How elements of a dtype are combined by a scalar function, one run at a time, through lanes.
 pub struct Combining {
     load: moves::LoadFn,

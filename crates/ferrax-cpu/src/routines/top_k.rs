@@ -5,11 +5,10 @@
 //! ```
 //! INVARIANT: candidates, keys with their positions, are all different, so the result is unique. A later element that equals the k-th best is not better.
 #![allow(unsafe_code)]
-use super::strided::SharedPtr;
 use super::{CompiledRoutine, Run};
 use crate::kernels::Bases;
 use crate::kernels::block::tiers;
-use crate::threads::{self, Cost};
+use crate::threads::{self, Cost, SharedPtr};
 use crate::tier::Tier;
 use crate::tuning::TopKTuning;
 use ferrax_kernel::error::room;

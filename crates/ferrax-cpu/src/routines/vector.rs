@@ -5,12 +5,11 @@
 //! ```
 //! INVARIANT: each element is that sum, with products and sums rounded separately, for every layout, thread count and tier.
 #![allow(unsafe_code)]
-use super::strided::SharedPtr;
 use super::{CompiledRoutine, Run};
 use crate::kernels::Bases;
 use crate::kernels::block::tiers;
 use crate::memory::Block;
-use crate::threads::{self, Cost};
+use crate::threads::{self, Cost, SharedPtr};
 use crate::tier::Tier;
 use crate::tuning::DotTuning;
 use ferrax_kernel::Res;
@@ -319,8 +318,8 @@ pub fn compile(d: &Dot, size: usize, tier: Tier, t: &DotTuning) -> Res<Run> {
 /// memory.
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::super::panel::Vector;
     use super::{ByVector, COLUMNS, Products, SUMS, Summed, VectorPart, VectorStrategy, folded};
+    use ferrax_host::panel::Vector;
     use std::arch::x86_64::*;
     use std::mem::MaybeUninit;
 

@@ -15,16 +15,15 @@
 //! An axis without a partner is a level of its own. The unit, channels of one group that are contiguous, is the last axis of either. Where cells are many,
 //! the outermost level is processed in blocks of rows or of terms, in order.
 use super::ConvAxes;
+use super::grouped::{self, GroupedRows};
 use super::interleaved::{Interleave, InterleaveFn, Placing, PlacingFn, pick_interleave, pick_place};
 use super::lines::gcd;
 use super::reading::{ReadAxis, Sides, ceil};
 use crate::kernels::lane::Lane;
 use crate::kernels::{Bases, Scratch};
 use crate::routines::dot::is_small;
-use crate::routines::panel::grouped::{self, GroupedRows};
-use crate::routines::strided::SharedPtr;
 use crate::routines::{CompiledRoutine, Run};
-use crate::threads::{self, Cost};
+use crate::threads::{self, Cost, SharedPtr};
 use crate::tuning::Target;
 use ferrax_kernel::Res;
 use ferrax_kernel::kernel::Affine;

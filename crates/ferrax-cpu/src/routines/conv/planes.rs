@@ -13,12 +13,11 @@ use super::lines::gcd;
 use super::reading::{ReadAxis, Sides, ceil, places};
 use crate::kernels::lane::Lane;
 use crate::kernels::{Bases, Scratch};
-use crate::routines::panel::{MEMORY, Matrices, RowsByTable, SLACK, pick_by_table};
-use crate::routines::strided::SharedPtr;
 use crate::routines::{CompiledRoutine, Run};
-use crate::threads::{self, Cost};
+use crate::threads::{self, Cost, SharedPtr};
 use crate::tuning::ConvTuning;
 use crate::tuning::Target;
+use ferrax_host::panel::{MEMORY, Matrices, RowsByTable, SLACK, pick_by_table};
 use ferrax_kernel::Res;
 use ferrax_kernel::kernel::Affine;
 use ferrax_kernel::routine::Conv;
@@ -165,7 +164,7 @@ struct Planes {
 /// A convolution whose result is contiguous along its places, if its windows are planes.
 pub fn compile(c: &Conv, axes: &ConvAxes, target: &Target) -> Option<Run> {
     let (nb, lane) = (c.batch.len(), Lane::of(c.dtype));
-    let product = pick_by_table(lane, target.tier)?;
+    let product = pick_by_table(lane.dtype(), target.tier)?;
     let lines_of_places = c.batch.size() * (c.rows.size() / axes.rows.last()?.n.max(1));
     let planes = WindowPlanes::new(axes, lines_of_places, lane.size(), &target.tuning.conv);
     let p = planes.filter(|_| c.out[nb] == 1)?;

@@ -1,5 +1,5 @@
 //! The axes of the elements that a convolution reads, and copies of contiguous runs.
-use super::super::panel::DEPTH;
+use ferrax_host::panel::DEPTH;
 use ferrax_kernel::Res;
 use ferrax_kernel::error::room;
 use smallvec::{SmallVec, smallvec};

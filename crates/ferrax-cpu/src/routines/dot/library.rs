@@ -1,8 +1,8 @@
 //! Products by the `gemm` crate, called in one layout.
 #![allow(unsafe_code)]
-use super::super::panel::Matrices;
 use crate::threads::{self, Cost};
 use crate::tuning::DotTuning;
+use ferrax_host::panel::Matrices;
 use gemm_common::Parallelism;
 use std::sync::atomic::AtomicBool;
 
