@@ -69,7 +69,7 @@ def test_a_broadcast_reaches_each_process_once(source):
         before = counts()
         assert m.broadcast_one_to_all(np.full(1 << 17, i), is_source=i == {source}).tolist() == [{source}] * (1 << 17)
         queries = engine.size - 1  # who the source is
-        print(i, *(now - then - asked for now, then in zip(counts(), before, strict=True)))
+        print(i, *(now - then - queries for now, then in zip(counts(), before, strict=True)))
         """,
         processes=5,
     )
@@ -118,7 +118,7 @@ def test_the_settings_of_the_launcher_are_checked():
                 print(type(e).__name__, e)
         """
     )
-    assert len(out) == 4 and all("MPI says" in line or "should only be called once" in line or "must be called before" in line for line in out)
+    assert len(out) == 4 and all("but MPI has" in line or "should only be called once" in line or "must be called before" in line for line in out)
 
 
 def test_launchers_are_known_by_their_variables():
