@@ -6,6 +6,7 @@ mod computed;
 mod host;
 mod loops;
 mod moves;
+mod passed;
 mod persistent;
 mod rows;
 mod together;

@@ -8,6 +8,7 @@
 //! INVARIANT: a step that joins reads nothing that a step between it and the program writes, and writes nothing that such a step names; so it may
 //! run before those.
 use super::moves::{self, Move};
+use super::passed::Passed;
 use super::{Compiling, names};
 use crate::routines::{self, Product};
 use crate::run::host::is_for_host;
@@ -160,15 +161,10 @@ impl Compiling<'_> {
         start.role(shape)?;
         let (mut members, mut all) = ([&start.moves[..], &[first]].concat(), vec![start]);
         let mut found = if members.len() > 1 { self.merged(&all, shape) } else { None };
-        // slots that steps in between name, and those that they write
-        let (mut named, mut written): (Vec<SlotId>, Vec<SlotId>) = (vec![], vec![]);
+        let mut between = Passed::default();
         for i in window.skip(1).filter(|i| !taken[*i]) {
-            let member = Member::of(&steps[i]).filter(|m| {
-                all.len() < MAX_STEPS
-                    && m.joins(&all, shape)
-                    && !m.ins.iter().any(|s| written.contains(s))
-                    && !m.outs.iter().any(|s| named.contains(s))
-            });
+            let member = Member::of(&steps[i])
+                .filter(|m| all.len() < MAX_STEPS && m.joins(&all, shape) && between.allows(&m.ins, m.outs));
             if let Some(member) = member {
                 all.push(member);
                 if let Some(program) = self.merged(&all, shape).filter(|p| fits(p, limits)) {
@@ -178,12 +174,7 @@ impl Compiling<'_> {
                 }
                 all.pop();
             }
-            names(&steps[i], &mut |s| named.push(s));
-            // what a kernel or a routine reads it does not write; of others all is taken to be written
-            match &steps[i] {
-                Step::Kernel { outs, .. } | Step::Routine { outs, .. } => written.extend(outs),
-                other => names(other, &mut |s| written.push(s)),
-            }
+            between.add(&steps[i]);
         }
         let is_worth = |p: &RowProgram| p.routine.is_some() || p.rows.reductions() > 0 && pays(p, &all, shape);
         found.filter(is_worth).map(|p| (p, members))

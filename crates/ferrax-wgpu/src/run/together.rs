@@ -4,9 +4,10 @@
 //!     q = h @ wq;  k = h @ wk;  v = h @ wv
 //! ```
 //! INVARIANT: as of programs over rows: one that joins reads nothing that a unit between it and the first writes, and writes nothing that such a unit names.
+use super::passed::Passed;
 use super::rows::RowProgram;
 use super::units::{Together, Unit};
-use super::{Compiling, Op, names};
+use super::{Compiling, Op};
 use crate::routines::{self, Product};
 use crate::task::{Limits, Reg};
 use crate::wgsl::Lowered;
@@ -87,27 +88,15 @@ fn group(
 ) -> Vec<usize> {
     let Some(start) = programs[first].as_ref() else { return vec![] };
     let mut group = vec![first];
-    // slots that units so far name, and those that they write
-    let (mut named, mut written): (Vec<SlotId>, Vec<SlotId>) = (start.ins.clone(), start.outs.clone());
-    named.extend(&start.outs);
+    let mut passed = Passed::new(&start.ins, &start.outs);
     for (at, unit) in units.iter().enumerate().take(first + WINDOW).skip(first + 1) {
         let joins = programs[at].as_ref().is_some_and(|p| {
-            group.len() < MAX_PARTS
-                && !is_taken(at)
-                && p.is_alike(start, limits)
-                && !p.ins.iter().any(|s| written.contains(s))
-                && !p.outs.iter().any(|s| named.contains(s))
+            group.len() < MAX_PARTS && !is_taken(at) && p.is_alike(start, limits) && passed.allows(&p.ins, &p.outs)
         });
         if joins {
             group.push(at);
         }
-        for step in unit.steps() {
-            names(step, &mut |s| named.push(s));
-            match step {
-                Step::Kernel { outs, .. } | Step::Routine { outs, .. } => written.extend(outs),
-                other => names(other, &mut |s| written.push(s)),
-            }
-        }
+        unit.steps().iter().for_each(|step| passed.add(step));
     }
     group
 }
