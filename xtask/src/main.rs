@@ -190,14 +190,17 @@ fn test(args: &[String]) -> Res {
     note_missing_vulkan();
     let venv = if what == "oracle" { python::oracle()? } else { python::main(&["test"])? };
     let both = what == "all" || what == "landing";
+    // Unit tests have each library compiled a second time, the engine in two minutes: on landing they and the examples are only checked by clippy.
+    let targets: &[&str] = if what == "landing" { &["--test", "*"] } else { &[] };
     if both {
-        extension::build(&venv, "ci", &["--workspace", "--lib", "--bins", "--tests", "--examples"])?;
+        let tests = if what == "landing" { targets } else { &["--tests", "--examples"] };
+        extension::build(&venv, "ci", &[&["--workspace", "--lib", "--bins"], tests].concat())?;
     } else if what != "rust" {
         extension::build(&venv, "ci", &["--package", "ferrax-python"])?;
     }
     if both || matches!(what, "rust" | "gpu") {
         let packages: &[&str] = if what == "gpu" { &["--package", "ferrax-wgpu"] } else { &["--workspace"] };
-        rust_tests(&venv, packages, if both { &[] } else { extra })?;
+        rust_tests(&venv, packages, targets, if both { &[] } else { extra })?;
     }
     if what != "rust" {
         let mut pytest = venv.run(&["-m", "pytest", "tests"]);
@@ -224,12 +227,13 @@ fn types(args: &[String]) -> Res {
     venv.run(&["-m", "pytest", "tests/typing", "-q"]).args(args).env("FERRAX_TYPES", "1").go()
 }
 
-fn rust_tests(venv: &python::Venv, packages: &[&str], extra: &[String]) -> Res {
+fn rust_tests(venv: &python::Venv, packages: &[&str], targets: &[&str], extra: &[String]) -> Res {
     let cargo = || venv.cargo();
     if shell::quiet(cargo().args(&["nextest", "--version"])) {
         cargo()
             .args(&["nextest", "run", "--cargo-profile", "ci", "--no-tests", "pass"])
             .args(packages)
+            .args(targets)
             .args(extra)
             .go()?;
         if extra.is_empty() {
@@ -237,7 +241,8 @@ fn rust_tests(venv: &python::Venv, packages: &[&str], extra: &[String]) -> Res {
         }
         return Ok(());
     }
-    cargo().args(&["test", "--profile", "ci"]).args(packages).args(extra).go()
+    cargo().args(&["test", "--profile", "ci"]).args(packages).args(targets).args(extra).go()?;
+    if targets.is_empty() { Ok(()) } else { cargo().args(&["test", "--profile", "ci", "--doc"]).args(packages).go() }
 }
 
 fn bless(_: &[String]) -> Res {
