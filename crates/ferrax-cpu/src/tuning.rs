@@ -176,8 +176,9 @@ impl RowGroupTuning {
 pub struct ScalarTuning {
     /// Elements of a slot that a loop keeps in registers, and those of products in it.
     pub max_slot_elements: usize,
-    /// The same, outside of loops that are scalar throughout.
+    /// The same, outside of loops that are scalar throughout; and multiplications of a product there.
     pub max_block_elements: usize,
+    pub max_block_product: usize,
     /// Operations of all branches of a choice up to which all are evaluated: in a loop that becomes
     /// scalar thereby, and in a block.
     pub max_branch_operations: [usize; 2],
@@ -218,6 +219,7 @@ impl ScalarTuning {
     pub const DEFAULT: ScalarTuning = ScalarTuning {
         max_slot_elements: 64,
         max_block_elements: 16,
+        max_block_product: 64,
         max_branch_operations: [256, 64],
         nanos: [1.5, 0.5],
         min_native_operations: 24,
@@ -283,10 +285,6 @@ pub struct DotTuning {
     pub max_loop_work_without_panels: usize,
     /// Estimated nanoseconds from which several threads do one product of the library.
     pub min_strip_nanos: f64,
-    /// Columns, and bytes of a matrix, up to which a vector is multiplied by a vector of columns at
-    /// a time, whose sums stay in registers: such a matrix stays in the nearer caches.
-    pub max_few_columns: usize,
-    pub max_bytes_by_few_columns: usize,
     /// Rows and columns from which the library's sums do not depend on an operand's layout.
     pub min_library_side: usize,
 }
@@ -295,8 +293,6 @@ impl DotTuning {
         max_loop_work: 512,
         max_loop_work_without_panels: 8192,
         min_strip_nanos: 20_000.0,
-        max_few_columns: 64,
-        max_bytes_by_few_columns: 512 << 10,
         min_library_side: 32,
     };
 }

@@ -13,13 +13,6 @@ use ferrax_kernel::{Bin, DType, Scalar, Un, math};
 pub enum Function {
     Un(Un, DType),
     Bin(Bin, DType),
-    /// `g(f(a, b), c)`, or `g(c, f(a, b))`.
-    Pair {
-        g: Bin,
-        f: Bin,
-        left: bool,
-        of: DType,
-    },
     /// The quotient of a 32-bit integer by this divisor, or the remainder.
     Divide {
         by: Scalar,
@@ -105,7 +98,6 @@ impl Function {
         let (is_there, width) = match self {
             Function::Un(f, d) => (un_is_there(f, d), width(d)),
             Function::Bin(f, d) => (bin_is_there(f, d), width(d)),
-            Function::Pair { g, f, of, .. } => (arithmetic(g) && arithmetic(f), width(of)),
             Function::Divide { by, .. } => (true, width(by.dtype)),
             Function::Select(1) => (true, LaneWidth::Any),
             Function::Select(4) => (true, LaneWidth::Narrow),
@@ -129,8 +121,7 @@ impl Function {
         match self {
             Function::Un(f, d) => ([is_bool(d); 3], is_bool(d) || f == Un::IsFinite),
             Function::Bin(f, d) => ([is_bool(d); 3], is_bool(d) || f.is_comparison()),
-            Function::Pair { .. }
-            | Function::Divide { .. }
+            Function::Divide { .. }
             | Function::Settle(_)
             | Function::Narrow(_)
             | Function::Widen(_)
@@ -160,8 +151,6 @@ impl Function {
         match self {
             Function::Un(f, d) => format!("{}.{d}", f.name()),
             Function::Bin(f, d) => format!("{}.{d}", f.name()),
-            Function::Pair { g, f, left: true, of } => format!("{}_of_{}.{of}", g.name(), f.name()),
-            Function::Pair { g, f, left: false, of } => format!("{}_by_{}.{of}", g.name(), f.name()),
             Function::Divide { by, rest } => {
                 format!("{}_by_constant.{}", if rest { "rem" } else { "div" }, by.dtype)
             }
@@ -189,7 +178,7 @@ impl Function {
             | Function::Plane { .. }
             | Function::Settle(_) => 1,
             Function::Bin(..) | Function::Interleave(_) | Function::Rotate => 2,
-            Function::Pair { .. } | Function::Select(_) | Function::RotateXor => 3,
+            Function::Select(_) | Function::RotateXor => 3,
         }
     }
     /// Whether it is of more than a few instructions, and compiled as well by a loop of its own.
@@ -219,10 +208,6 @@ impl Function {
             Function::Un(f, DType::F64) => un_float::<true>(f, a),
             Function::Un(f, d) => un_int(f, d, a),
             Function::Bin(f, d) => bin(f, d, a, b),
-            Function::Pair { g, f, left, of } => {
-                let first = bin(f, of, a, b);
-                if left { bin(g, of, first, c) } else { bin(g, of, c, first) }
-            }
             Function::Divide { by, rest } => {
                 let quotient = divide(by, a);
                 if !rest {

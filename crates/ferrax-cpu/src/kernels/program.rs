@@ -16,7 +16,6 @@ mod build;
 mod code;
 mod folds;
 mod nest;
-mod pairs;
 mod patterns;
 mod registers;
 mod rows;

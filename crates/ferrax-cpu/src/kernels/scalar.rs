@@ -298,52 +298,6 @@ pub fn bin(f: Bin, d: DType, t: Tier) -> Option<BlockFn> {
     })
 }
 
-/// `g(f(a, b), c)`, or `g(c, f(a, b))`: each rounds, nothing is contracted.
-struct Paired<G, F, const LEFT: bool>(PhantomData<(G, F)>);
-impl<G: F2<R = <G as F2>::A>, F: F2<A = G::A, R = G::A>, const LEFT: bool> BlockLoop for Paired<G, F, LEFT> {
-    #[inline(always)]
-    unsafe fn run(d: *mut u8, a: *const u8, b: *const u8, c: *const u8, n: usize) {
-        let (d, a, b, c) = (d.cast::<G::A>(), a.cast::<G::A>(), b.cast::<G::A>(), c.cast::<G::A>());
-        for i in 0..n {
-            // SAFETY: i < n, and all hold n lanes.
-            unsafe {
-                let (x, y) = (F::f(*a.add(i), *b.add(i)), *c.add(i));
-                *d.add(i) = if LEFT { G::f(x, y) } else { G::f(y, x) };
-            }
-        }
-    }
-}
-/// Two of add, sub and mul in one pass, at f32 or f64.
-pub fn pair(g: Bin, f: Bin, left: bool, d: DType, t: Tier) -> Option<BlockFn> {
-    macro_rules! of {
-        ($G:ident $F:ident) => {
-            match (d, left) {
-                (DType::F32, true) => pick::<Paired<$G<f32>, $F<f32>, true>>(t),
-                (DType::F32, false) => pick::<Paired<$G<f32>, $F<f32>, false>>(t),
-                (DType::F64, true) => pick::<Paired<$G<f64>, $F<f64>, true>>(t),
-                (DType::F64, false) => pick::<Paired<$G<f64>, $F<f64>, false>>(t),
-                _ => return None,
-            }
-        };
-    }
-    macro_rules! second {
-        ($F:ident) => {
-            match g {
-                Bin::Add => of!(AddF $F),
-                Bin::Sub => of!(SubF $F),
-                Bin::Mul => of!(MulF $F),
-                _ => return None,
-            }
-        };
-    }
-    Some(match f {
-        Bin::Add => second!(AddF),
-        Bin::Sub => second!(SubF),
-        Bin::Mul => second!(MulF),
-        _ => return None,
-    })
-}
-
 /// A function of lanes, of the narrower elements `E`: its result is rounded to one of them.
 struct OfElements<E, F, const BITS: u32>(PhantomData<(E, F)>);
 impl<E: Element, F: F2<A = E::L, R = E::L>, const BITS: u32> F2 for OfElements<E, F, BITS>

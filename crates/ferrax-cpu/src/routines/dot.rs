@@ -358,7 +358,7 @@ pub fn compile(d: &Dot, target: &Target) -> Res<Run> {
     let (tier, tuning, acc, d) = (target.tier, &target.tuning.dot, accumulator(d), d.clone());
     let (lane, strategy) = (Lane::of(acc), pick(&d, tier, tuning));
     match strategy {
-        DotStrategy::MatrixVector => return vector::compile(&d, lane.size(), tier, tuning),
+        DotStrategy::MatrixVector => return vector::compile(&d, lane.size(), tier),
         DotStrategy::Reduction => return reduction(&d, acc, tier),
         _ => (),
     }

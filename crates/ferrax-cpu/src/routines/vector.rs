@@ -11,7 +11,6 @@ use crate::kernels::block::tiers;
 use crate::memory::Block;
 use crate::threads::{self, Cost, SharedPtr};
 use crate::tier::Tier;
-use crate::tuning::DotTuning;
 use ferrax_kernel::Res;
 use ferrax_kernel::routine::Dot;
 
@@ -185,25 +184,14 @@ unsafe fn by_elements<T: Summed>(x: &VectorPart) {
 pub enum VectorStrategy {
     /// Elements of a row lie together: rows at a time, their sums in vectors.
     Rows,
-    /// Elements of a column do: a vector of columns at a time, their sums in registers; or some hundred columns, their sums in memory, so that a matrix that
-    /// no cache holds is read along its lines.
-    FewColumns,
+    /// Elements of a column do: some hundred columns at a time, their sums in memory, so that a matrix that no cache holds is read along its lines.
     Columns,
     Elements,
 }
-/// The strategy for `rows` sums of k elements of `size` bytes over a matrix of these strides, from row to row and along a row.
-pub fn pick_strategy(
-    strides: [isize; 2],
-    [rows, k]: [usize; 2],
-    size: usize,
-    tier: Tier,
-    t: &DotTuning,
-) -> VectorStrategy {
-    let is_near =
-        rows <= t.max_few_columns || rows.saturating_mul(k).saturating_mul(size) <= t.max_bytes_by_few_columns;
+/// The strategy for a matrix of these strides, from row to row and along a row.
+pub fn pick_strategy(strides: [isize; 2]) -> VectorStrategy {
     match strides {
         [_, 1] => VectorStrategy::Rows,
-        [1, _] if tier > Tier::Portable && is_near => VectorStrategy::FewColumns,
         [1, _] => VectorStrategy::Columns,
         _ => VectorStrategy::Elements,
     }
@@ -290,7 +278,6 @@ impl CompiledRoutine for MatrixVector {
     fn text(&self) -> String {
         let strategy = match self.strategy {
             VectorStrategy::Rows => "rows",
-            VectorStrategy::FewColumns => "few_columns",
             VectorStrategy::Columns => "columns",
             VectorStrategy::Elements => "elements",
         };
@@ -300,7 +287,7 @@ impl CompiledRoutine for MatrixVector {
 }
 
 /// `d` has one row or one column, and floats of `size` bytes throughout.
-pub fn compile(d: &Dot, size: usize, tier: Tier, t: &DotTuning) -> Res<Run> {
+pub fn compile(d: &Dot, size: usize, tier: Tier) -> Res<Run> {
     let (matrix, [batch, row, along], [others, step], rows) = match d.n {
         1 => (0, d.lhs, [d.rhs[0], d.rhs[1]], d.m),
         _ => (1, [d.rhs[0], d.rhs[2], d.rhs[1]], [d.lhs[0], d.lhs[2]], d.n),
@@ -310,7 +297,7 @@ pub fn compile(d: &Dot, size: usize, tier: Tier, t: &DotTuning) -> Res<Run> {
     let strides = [if rows == 1 { k as i64 } else { row }, if k == 1 { 1 } else { along }].map(|s| s as isize);
     let cost = Cost::of((b * rows * k) as f64 * NANOS * (size / 4) as f64);
     let product = product(size, tier);
-    let strategy = pick_strategy(strides, [rows, k], size, tier, t);
+    let strategy = pick_strategy(strides);
     Ok(Box::new(MatrixVector { product, strategy, matrix, batch, strides, others, step, b, rows, k, size, cost }))
 }
 
@@ -434,50 +421,6 @@ mod x86 {
             }
         }
     }
-    /// A vector of elements at a time, whose sums stay in registers.
-    ///
-    /// # Safety
-    /// As [`ByVector::run`]; the elements of a column lie side by side, and the machine has these vectors.
-    #[inline(always)]
-    unsafe fn by_few_columns<V: Rounding>(x: &VectorPart) {
-        let (a, v, out) = (x.a.cast::<V::Element>(), x.v.cast::<V::Element>(), x.out.cast::<V::Element>());
-        for from in (0..x.rows).step_by(V::LANES) {
-            let count = V::LANES.min(x.rows - from);
-            // SAFETY: by the contract, of `count` elements of each column.
-            unsafe {
-                let term = |p: usize| {
-                    let column = a.offset(from as isize + p as isize * x.strides[1]);
-                    let z = if count == V::LANES { V::load(column) } else { V::load_first(column, count) };
-                    (z, V::splat(*v.add(p)))
-                };
-                let mut s = [V::zero(); SUMS];
-                let mut p = 0;
-                while p + SUMS <= x.k {
-                    for l in 0..SUMS {
-                        let (z, y) = term(p + l);
-                        s[l] = s[l].plus_product(z, y);
-                    }
-                    p += SUMS;
-                }
-                for l in 0..x.k - p {
-                    let (z, y) = term(p + l);
-                    s[l] = s[l].plus_product(z, y);
-                }
-                let mut half = SUMS / 2;
-                while half > 0 {
-                    for l in 0..half {
-                        s[l] = s[l].plus(s[l + half]);
-                    }
-                    half /= 2;
-                }
-                let mut sums = [V::Element::default(); SUMS];
-                s[0].store(sums.as_mut_ptr());
-                for (j, sum) in sums.iter().enumerate().take(count) {
-                    *out.add(from + j) = *sum;
-                }
-            }
-        }
-    }
     /// All columns of the part at a time, whose sums lie in memory: rows are read from end to end, `STREAMS` of them at once, those whose terms go to one
     /// sum, so that each sum is read and written once for so many terms.
     ///
@@ -561,7 +504,6 @@ mod x86 {
                 unsafe {
                     match x.strategy {
                         VectorStrategy::Rows => by_rows::<$V, $R, $W>(x),
-                        VectorStrategy::FewColumns => by_few_columns::<$V>(x),
                         VectorStrategy::Columns => by_columns::<$V>(x),
                         VectorStrategy::Elements => Products::<<$V as Vector>::Element>::run(x),
                     }

@@ -58,13 +58,10 @@ impl Builder<'_, '_> {
         if !self.is_written_out(d) {
             return self.matrix_vector(d, ins, outs);
         }
-        let most = self.c.target.tuning.scalars.max_slot_elements;
-        if !plain
-            || self.most() == 1
-            || d.b != 1
-            || d.m * d.n > most
-            || d.m * d.n * d.k > self.c.target.tuning.dot.max_loop_work
-        {
+        let t = &self.c.target.tuning;
+        let is_block = self.style == Style::Block;
+        let most = if is_block { t.scalars.max_block_product } else { t.dot.max_loop_work };
+        if !plain || self.most() == 1 || d.b != 1 || d.m * d.n > t.scalars.max_slot_elements || d.m * d.n * d.k > most {
             return None;
         }
         let (x, y) = (self.c.cell(ins[0]), self.c.cell(ins[1]));

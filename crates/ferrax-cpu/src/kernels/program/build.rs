@@ -5,7 +5,6 @@ use super::super::block::{self, BlockFn, choose};
 use super::super::lane::Lane;
 use super::super::{moves, scalar};
 use super::nest::{is_counted, is_for_code, is_part_of_vector, is_shared_row, is_strided, merged_dims};
-use super::pairs::{Pair, Pairs};
 use super::patterns::{Rotation, Rounds, WordPatterns};
 use super::{Between, Buf, DIRECT, Direct, Indices, Ins, Loads, Op, Setup, Spec, Stores, TileProgram};
 use crate::instructions::Function;
@@ -74,7 +73,6 @@ impl TileProgram {
                 turns.operands(n).into_iter().for_each(|o| needed[o as usize] = true);
             }
         }
-        let pairs = Pairs::find(spec, &needed);
         let (mut dims, mut innermost) = merged_dims(spec, &needed);
         let total = dims.iter().product();
         // One dimension at least, so that every access has a stride.
@@ -137,13 +135,9 @@ impl TileProgram {
                     raw_done.push(n as u32);
                     continue;
                 }
-                if pairs.taken[n] && !b.is_still(n, &value) {
-                    continue;
-                }
-                value[n] = match (turns.turn(n), pairs.ends[n]) {
-                    (Some(t), _) => b.turn(t, &value)?,
-                    (_, Some(p)) if value[p.of as usize] == u16::MAX => b.pair(n, p, &value)?,
-                    _ => b.node(n, &value)?,
+                value[n] = match turns.turn(n) {
+                    Some(t) => b.turn(t, &value)?,
+                    None => b.node(n, &value)?,
                 };
             }
         }
@@ -322,23 +316,6 @@ impl TileBuilder<'_> {
         let d = self.fresh(true, bytes)?;
         self.setup.push(Setup::Fill { d, bytes, bits });
         Ok(d)
-    }
-    /// Whether an operation's operands are computed once, and it with them.
-    fn is_still(&self, n: usize, value: &[Op]) -> bool {
-        self.spec.kernel.nodes[n].1.operands().iter().all(|o| self.is_uniform(value[*o as usize]))
-    }
-    /// An operation and the one it takes in.
-    fn pair(&mut self, n: usize, p: Pair, value: &[Op]) -> Res<Op> {
-        let k = self.spec.kernel;
-        let (d, Node::Bin(g, x, y)) = &k.nodes[n] else { unreachable!("pairs are of two operands") };
-        let Node::Bin(f, a, b) = &k.nodes[p.of as usize].1 else { unreachable!("pairs are of two operands") };
-        let other = if p.left { y } else { x };
-        let what = Function::Pair { g: *g, f: *f, left: p.left, of: *d };
-        let f = scalar::pair(*g, *f, p.left, *d, self.spec.target.tier)
-            .ok_or_else(|| Error::Invalid(format!("{} is not defined for {d}", g.name())))?;
-        let bytes = d.size();
-        let ops = [*a, *b, *other].map(|o| value[o as usize]);
-        self.call(f, Some(what), bytes, &ops, (0.025 * bytes as f64).max(0.12))
     }
     fn turn(&mut self, t: &Rotation, value: &[Op]) -> Res<Op> {
         let by = self.constant(4, t.by as u64)?;
