@@ -379,6 +379,36 @@ def test_shardings_say_where(child):
     assert child(PLACES + textwrap.dedent(code), NUM_CPU_DEVICES="4").strip() == "done"
 
 
+def test_captured_arrays_are_brought_to_the_arguments(child):
+    """As constants of a program, wherever they lie; arguments that do not lie together are refused."""
+    code = """
+    a = jnp.arange(3.0)
+    b, c = jax.device_put(a, d[2]), jax.device_put(a, d[3])
+    x = jax.device_put(a, d[1])
+    for f, arg, of, value in [
+        (lambda u: u + b, x, 1, a + a),
+        (lambda u: u + b + c, a, 0, 3 * a),
+        (lambda u: u + b + c, x, 1, 3 * a),
+        (lambda u: jax.jit(lambda v: v * b)(u) + c, x, 1, a * a + a),
+        (jax.vmap(lambda u: u * b[2]), x, 1, 2 * a),
+        (jax.grad(lambda u: (u * u * b).sum()), x, 1, 2 * a * a),
+        (lambda u: jax.lax.scan(lambda s, _: (s + b, c), u, None, length=2)[0], x, 1, 3 * a),
+        (lambda u: jax.lax.cond(u[0] < 1, lambda v: v + b, lambda v: v + c, u), x, 1, a + a),
+    ]:
+        y = jax.jit(f)(arg)
+        assert y.devices() == {d[of]} and (y == jax.device_put(value, d[of])).all(), (y, y.devices(), value)
+    assert (jax.jit(lambda: b + c)() == a + a).all()
+    try:
+        jax.jit(lambda u, v: u + v)(x, b)
+    except ValueError as e:
+        assert "incompatible devices" in str(e)
+    else:
+        raise AssertionError
+    print("done")
+    """
+    assert child(PLACES + textwrap.dedent(code), NUM_CPU_DEVICES="4").strip() == "done"
+
+
 SHARDINGS = [
     ("in_shardings=S(d[0]), out_shardings=S(d[1])", "(x)", ValueError, "Received incompatible devices for jitted computation"),
     ("in_shardings=3", "(x)", TypeError, "in_shardings leaf specifications are expected to be PartitionSpec instances or None, but got 3"),
