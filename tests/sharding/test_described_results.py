@@ -127,6 +127,36 @@ def test_array_functions_place_traced_arrays_on_their_device(on_devices):
     """)
 
 
+def test_a_sharding_of_one_device_within_a_program_places_the_program(on_devices):
+    on_devices("""
+    place = places["device"]
+    puts = {
+        "constraint": lambda x: lax.with_sharding_constraint(x, place), "of a tree": lambda x: lax.with_sharding_constraint({"a": x}, place)["a"],
+        "device_put": lambda x: jax.device_put(x, place), "device_put of a tree": lambda x: jax.device_put((x, x), (None, place))[1],
+        "to_device": lambda x: x.to_device(place),
+    }
+    programs = lambda put: {
+        "itself": put, "of a value": lambda x: put(x * 2), "before others": lambda x: put(x) + 1, "of one of two": lambda x: (put(x[0]), x)[1],
+        "in a loop": lambda x: lax.fori_loop(0, 2, lambda i, x: put(x + i), x), "in a branch": lambda x: lax.cond(x.sum() > 0, put, jnp.negative, x),
+        "of a batch": jax.vmap(put), "differentiated": jax.grad(lambda x: (put(x) ** 2).sum()), "recomputed": jax.checkpoint(put),
+    }
+    for name, put in puts.items():
+        for (what, f), same in zip(programs(put).items(), programs(lambda x: x).values()):
+            for x in (jnp.asarray(X), X, jax.device_put(X, place)):
+                got = jax.jit(f)(x)
+                assert got.sharding == place and got.committed, (name, what, got.sharding)
+                assert (np.asarray(got) == np.asarray(same(jnp.asarray(X)))).all(), (name, what)
+            jax.make_jaxpr(f)(X), jax.eval_shape(f, X)
+        for x in (jnp.asarray(X), jax.device_put(X, place)):
+            assert put(x).sharding == place and jax.vmap(put)(x).sharding == place
+    for wrong in (3, "x", jax.devices()[3], object()):
+        for f in (lambda x: lax.with_sharding_constraint(x, wrong), jax.jit(lambda x: lax.with_sharding_constraint(x, wrong))):
+            try: f(jnp.asarray(X))
+            except TypeError as e: assert "shardings leaf specifications are expected to be PartitionSpec instances or None" in str(e)
+            else: raise AssertionError(wrong)
+    """)
+
+
 def test_arrays_are_divided_equally(on_devices):
     on_devices("""
     place = NamedSharding(auto, P("x", "y"))

@@ -1,7 +1,7 @@
 """Devices and the arrays on them: listing devices, placing arrays, waiting for them and finding live
 ones.
 
-Invariant: nothing here traces or computes; leaves of a pytree that are not arrays are returned
+Invariant: nothing here computes; leaves of a pytree that are not arrays are returned
 unchanged.
 
     >>> device_put({"w": jnp.ones(2)}, devices()[0])["w"].committed
@@ -197,6 +197,14 @@ def put_alike(x, place):
     return _core.device_put(x, place)
 
 
+@functools.cache
+def same_on(device):
+    """The identity on a device: a program that contains it runs there, like one that contains a
+    function jitted for the device.
+    """
+    return _core.jit(lambda x: x, device=device, inline=True)
+
+
 def _put(leaf, device, src, may_alias):
     if getattr(leaf, "dtype", None) == float0:  # it holds no data
         return leaf
@@ -204,7 +212,9 @@ def _put(leaf, device, src, may_alias):
         return _core.reshard(leaf, device._of_rank(np.ndim(leaf))) if device.mesh.explicit_axes else device._constrain(leaf)
     is_there = isinstance(leaf, _core.Array) and not isinstance(leaf, _core.Tracer) and (device is None or (leaf.committed and _is_on(leaf, device)))
     if not is_there:
-        return _core.device_put(leaf, device, src)
+        out = _core.device_put(leaf, device, src)
+        # A program has one place, which a sharding in it decides and a device does not.
+        return same_on(*device.device_set)(out) if isinstance(leaf, _core.Tracer) and is_sharding(device) else out
     return _core.device_put(_core.asarray(leaf, copy=True), device, src) if may_alias is False else leaf
 
 
