@@ -136,7 +136,7 @@ def test_a_sharding_of_one_device_within_a_program_places_the_program(on_devices
         "to_device": lambda x: x.to_device(place),
     }
     programs = lambda put: {
-        "itself": put, "of a value": lambda x: put(x * 2), "before others": lambda x: put(x) + 1, "of one of two": lambda x: (put(x[0]), x)[1],
+        "itself": put, "of a value": lambda x: put(x * 2), "before others": lambda x: put(x) + 1, "of one of two": lambda x: put(x[0])[1] + x,
         "in a loop": lambda x: lax.fori_loop(0, 2, lambda i, x: put(x + i), x), "in a branch": lambda x: lax.cond(x.sum() > 0, put, jnp.negative, x),
         "of a batch": jax.vmap(put), "differentiated": jax.grad(lambda x: (put(x) ** 2).sum()), "recomputed": jax.checkpoint(put),
     }
