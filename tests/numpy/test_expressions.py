@@ -128,6 +128,24 @@ def test_a_static_size_pads_or_cuts(jax, jnp, size):
     assert np.asarray(jax.jit(lambda i: jnp.flatnonzero(i > 0, size=size, fill_value=-1))(i)).tolist() == want.tolist()
 
 
+@pytest.mark.parametrize("axis, equal_nan", [(None, True), (None, False), (0, True), (1, True)])
+@pytest.mark.parametrize("size", range(8))
+def test_all_results_of_unique_are_padded_or_cut_alike(jax, jnp, size, axis, equal_nan):
+    nan = np.nan if axis is None else 5.0  # along an axis numpy takes nan as different from nan
+    x = np.array([[3, nan, 1, 3], [1, 2, 2, 1], [3, nan, 1, 3]], np.float32)
+    also = dict(axis=axis, return_index=True, return_inverse=True, return_counts=True, equal_nan=equal_nan)
+    values, index, inverse, counts = np.unique(x, **also)
+    along = axis or 0
+    runs = values.shape[along]
+    padding = lambda v, fill, k=0: np.pad(v, [(0, max(0, size - runs)) if d == k else (0, 0) for d in range(v.ndim)], constant_values=fill).take(range(size), k)
+    want = [padding(values, -9, along), padding(index, index[0]), inverse, padding(counts, 0)]
+    for wrap in (jax.jit, lambda f: f):
+        agree(list(wrap(lambda x: jnp.unique(x, size=size, fill_value=-9, **also))(x)), want)
+    if axis is None and not equal_nan:
+        for f, places in ((jnp.unique_all, (0, 1, 2, 3)), (jnp.unique_counts, (0, 3))):
+            agree(list(f(jnp.asarray(x), size=size, fill_value=-9)), [want[k] for k in places])
+
+
 WIDE = """
 np.diagflat(i) | np.diagflat(v, -2) | np.take(i.astype('uint64'), j) | np.take_along_axis(i.astype('uint64'), j[None], axis=1) | np.median(i) | np.angle(i)
 np.bincount(j, minlength=5) | np.unwrap(i) | np.sinc(i)

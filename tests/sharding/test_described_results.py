@@ -127,6 +127,65 @@ def test_array_functions_place_traced_arrays_on_their_device(on_devices):
     """)
 
 
+def test_a_sharding_of_one_device_within_a_program_places_the_program(on_devices):
+    on_devices("""
+    place = places["device"]
+    puts = {
+        "constraint": lambda x: lax.with_sharding_constraint(x, place), "of a tree": lambda x: lax.with_sharding_constraint({"a": x}, place)["a"],
+        "device_put": lambda x: jax.device_put(x, place), "device_put of a tree": lambda x: jax.device_put((x, x), (None, place))[1],
+        "to_device": lambda x: x.to_device(place),
+    }
+    programs = lambda put: {
+        "itself": put, "of a value": lambda x: put(x * 2), "before others": lambda x: put(x) + 1, "of one of two": lambda x: put(x[0])[1] + x,
+        "in a loop": lambda x: lax.fori_loop(0, 2, lambda i, x: put(x + i), x), "in a branch": lambda x: lax.cond(x.sum() > 0, put, jnp.negative, x),
+        "of a batch": jax.vmap(put), "differentiated": jax.grad(lambda x: (put(x) ** 2).sum()), "recomputed": jax.checkpoint(put),
+    }
+    for name, put in puts.items():
+        for (what, f), same in zip(programs(put).items(), programs(lambda x: x).values()):
+            for x in (jnp.asarray(X), X, jax.device_put(X, place)):
+                got = jax.jit(f)(x)
+                assert got.sharding == place and got.committed, (name, what, got.sharding)
+                assert (np.asarray(got) == np.asarray(same(jnp.asarray(X)))).all(), (name, what)
+            jax.make_jaxpr(f)(X), jax.eval_shape(f, X)
+        for x in (jnp.asarray(X), jax.device_put(X, place)):
+            assert put(x).sharding == place and jax.vmap(put)(x).sharding == place
+    for wrong in (3, "x", jax.devices()[3], object()):
+        for f in (lambda x: lax.with_sharding_constraint(x, wrong), jax.jit(lambda x: lax.with_sharding_constraint(x, wrong))):
+            try: f(jnp.asarray(X))
+            except TypeError as e: assert "shardings leaf specifications are expected to be PartitionSpec instances or None" in str(e)
+            else: raise AssertionError(wrong)
+    """)
+
+
+def test_cotangents_of_device_put_go_back_to_where_the_value_was(on_devices):
+    on_devices("""
+    line = Mesh(np.array(jax.devices()[:4]), ("x",), axis_types=(AxisType.Auto,))
+    one, other = SingleDeviceSharding(jax.devices()[2]), SingleDeviceSharding(jax.devices()[5])
+    spots = [one, other, NamedSharding(line, P("x")), NamedSharding(line, P(None, "x")), NamedSharding(line, P())]
+    loss = lambda to, src: lambda x: (jax.device_put(x, to, src=src) ** 2).sum()
+    for own in spots:
+        x = jax.device_put(X, own)
+        for to in [*spots, jax.devices()[6]]:
+            for src in [None, *spots]:
+                if src is not None and src.device_set != own.device_set:
+                    continue  # of a committed value the gradient elsewhere cannot be added to it
+                f = loss(to, src)
+                places = {
+                    "grad": jax.grad(f)(x), "vjp": jax.vjp(f, x)[1](jnp.float32(1))[0], "value and grad": jax.value_and_grad(f)(x)[1],
+                    "of a tree": jax.grad(lambda t: f(t["a"]))({"a": x})["a"], "linear": jax.linear_transpose(jax.linearize(f, x)[1], x)(jnp.float32(1))[0],
+                }
+                for how, g in places.items():
+                    if how != "linear":
+                        assert g.sharding.is_equivalent_to(src or own, 2), (how, own, to, src, g.sharding)
+                    assert np.asarray(g).tolist() == (2 * X).tolist()
+                step = x - 0.5 * places["grad"]
+                assert step.sharding.device_set == own.device_set and not np.asarray(step).any()
+    for src in spots:
+        assert jax.grad(loss(spots[2], src))(jnp.asarray(X)).sharding.is_equivalent_to(src, 2)
+        assert jax.grad(loss(jax.devices()[6], src))(jnp.asarray(X)).sharding.is_equivalent_to(src, 2)
+    """)
+
+
 def test_arrays_are_divided_equally(on_devices):
     on_devices("""
     place = NamedSharding(auto, P("x", "y"))

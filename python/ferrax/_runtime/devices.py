@@ -1,7 +1,7 @@
 """Devices and the arrays on them: listing devices, placing arrays, waiting for them and finding live
 ones.
 
-Invariant: nothing here traces or computes; leaves of a pytree that are not arrays are returned
+Invariant: nothing here computes; leaves of a pytree that are not arrays are returned
 unchanged.
 
     >>> device_put({"w": jnp.ones(2)}, devices()[0])["w"].committed
@@ -197,15 +197,55 @@ def put_alike(x, place):
     return _core.device_put(x, place)
 
 
+@functools.cache
+def same_on(device):
+    """The identity on a device: a program that contains it runs there, like one that contains a
+    function jitted for the device.
+    """
+    return _core.jit(lambda x: x, device=device, inline=True)
+
+
 def _put(leaf, device, src, may_alias):
     if getattr(leaf, "dtype", None) == float0:  # it holds no data
         return leaf
-    if isinstance(leaf, _core.Tracer) and hasattr(device, "mesh"):
-        return _core.reshard(leaf, device._of_rank(np.ndim(leaf))) if device.mesh.explicit_axes else device._constrain(leaf)
-    is_there = isinstance(leaf, _core.Array) and not isinstance(leaf, _core.Tracer) and (device is None or (leaf.committed and _is_on(leaf, device)))
+    if isinstance(leaf, _core.Tracer):
+        return _put_traced(leaf, device, src)
+    is_there = isinstance(leaf, _core.Array) and (device is None or (leaf.committed and _is_on(leaf, device)))
     if not is_there:
         return _core.device_put(leaf, device, src)
     return _core.device_put(_core.asarray(leaf, copy=True), device, src) if may_alias is False else leaf
+
+
+def _put_traced(x, place, src):
+    """A traced value on a device or with a sharding. Its cotangent goes to src, or by default to
+    where its value is, if that is known.
+    """
+    if place is None:
+        return x
+    own = _place_of_value(x) if src is None else src
+    if _is_over_mesh(own):
+        x = own._constrain(x)
+    elif own is not None and _is_over_mesh(place):
+        x = _core.device_put(x, own, own)
+    if _is_over_mesh(place):
+        return _core.reshard(x, place._of_rank(np.ndim(x))) if place.mesh.explicit_axes else place._constrain(x)
+    out = _core.device_put(x, place, None if _is_over_mesh(own) else own)
+    # A program has one place, which a sharding in it decides and a device does not.
+    return same_on(*place.device_set)(out) if is_sharding(place) else out
+
+
+def _is_over_mesh(place):
+    return hasattr(place, "mesh")
+
+
+def _place_of_value(x):
+    """The sharding of the value that is being differentiated; None where it is not known, or where
+    the type of a cotangent says how it is cut.
+    """
+    while isinstance(x, _core.Tracer):
+        x = getattr(x, "primal", None)
+    own = getattr(x, "sharding", None)
+    return None if _is_over_mesh(own) and own.mesh.explicit_axes else own
 
 
 def _is_elsewhere(x, y):

@@ -10,7 +10,6 @@ classes, because `_sharding.shardings` imports `_runtime.mesh` only.
 
 from __future__ import annotations
 
-import functools
 import inspect
 import math
 from typing import TYPE_CHECKING, Any, overload
@@ -19,7 +18,7 @@ import numpy as np
 
 from .. import _core
 from .._base.layouts import sharding_of
-from .._runtime.devices import check_fit, is_sharding, is_spec, put_alike
+from .._runtime.devices import check_fit, is_sharding, is_spec, put_alike, same_on
 from .._runtime.mesh import AxisType, get_abstract_mesh
 from .._trees.prefixes import broadcast_prefix
 from ..errors import UnexpectedTracerError
@@ -137,15 +136,7 @@ def placed(out, device):
         return _cut(out, device)
     if is_sharding(device):
         (device,) = device.device_set
-    return _same_on(device)(out) if isinstance(device, _core.Device) else _core.device_put(out, device)
-
-
-@functools.cache
-def _same_on(device):
-    """The identity on a device: a program that contains it runs there, like one that contains a
-    function jitted for the device.
-    """
-    return _core.jit(lambda x: x, device=device, inline=True)
+    return same_on(device)(out) if isinstance(device, _core.Device) else _core.device_put(out, device)
 
 
 def sharded(function, given):

@@ -22,6 +22,7 @@ from .._base.tracebacks import api_boundary
 from .._core import bind
 from .._runtime.devices import check_fit, is_sharding, is_spec
 from .._runtime.mesh import get_abstract_mesh
+from .._sharding.parts import placed
 from .._transforms.grad import jvp
 from .._transforms.linear import linear_transpose, linearize
 from .._trees.flat import describe, wraps
@@ -482,13 +483,14 @@ def with_sharding_constraint(x: _T, shardings: Any) -> _T:
 
     Raises:
         RuntimeError: for a specification where no mesh is in use.
+        TypeError: for what is neither a sharding nor a specification.
         ValueError: for a sharding that does not fit its array.
 
     >>> lax.with_sharding_constraint(jnp.array([1.0]), jax.sharding.SingleDeviceSharding(jax.devices()[0]))
     Array([1.], dtype=float32)
     """
     leaves, tree = tree_flatten(x)
-    is_place = lambda s: s is None or is_sharding(s) or is_spec(s) or isinstance(s, (_core.Device, Format))
+    is_place = lambda s: s is None or is_sharding(s) or is_spec(s) or isinstance(s, Format)
     places = broadcast_prefix(shardings, x, prefix_is_leaf=is_place)
     places = [without_layout(p, np.shape(v), "with_sharding_constraint arguments") for v, p in zip(leaves, places, strict=True)]
     for place in places:
@@ -496,7 +498,7 @@ def with_sharding_constraint(x: _T, shardings: Any) -> _T:
             raise ValueError(
                 "One of with_sharding_constraint arguments got sharding None which is not allowed. Please only pass `jax.sharding.Sharding` instances."
             )
-        if isinstance(place, str):
+        if not (is_spec(place) or is_sharding(place)):
             raise TypeError(f"shardings leaf specifications are expected to be PartitionSpec instances or None, but got {place}")
     out = []
     for v, place in zip(leaves, places, strict=True):
@@ -512,7 +514,7 @@ def with_sharding_constraint(x: _T, shardings: Any) -> _T:
             out.append(_asserted(v, place))
             continue
         if isinstance(v, _core.Tracer):
-            out.append(_beside_types(v, place)._constrain(v) if over_mesh else v)
+            out.append(_beside_types(v, place)._constrain(v) if over_mesh else placed(v, place))
             continue
         if over_mesh:
             place = _constrained(v, _of_devices(v, place))

@@ -81,7 +81,7 @@ def _unique(ar, axis, return_index, return_inverse, return_counts, size, fill_va
     if size is not None and fill_value is not None and values.shape[0]:
         beyond = arange(size) >= _reductions.sum(mask)
         values = where(beyond.reshape((-1,) + (1,) * (values.ndim - 1)), _core.asarray(fill_value, values.dtype), values)
-    elif size is not None and rows.shape[0] == 0:
+    elif size and rows.shape[0] == 0:
         values = full((size, *values.shape[1:]), fill_value, values.dtype)
     out = [moveaxis(values, 0, axis)]
     if return_index:
@@ -95,11 +95,8 @@ def _unique(ar, axis, return_index, return_inverse, return_counts, size, fill_va
     if return_counts:
         n = rows.shape[0]
         if n:
-            if size is None:
-                ends = append(positions, n)
-            else:
-                # Positions beyond the number of runs count as the end, so that their counts are 0.
-                ends = append(nonzero(mask, size=size, fill_value=n)[0], n)
+            # The start of each run and of the one after the last; for runs beyond them it is the end, so that their counts are 0.
+            ends = append(positions, n) if size is None else nonzero(mask, size=size + 1, fill_value=n)[0]
             out.append(subtract(ends[1:], ends[:-1]))
         else:
             out.append(zeros(0 if size is None else size, int))
