@@ -29,14 +29,14 @@ def session(tmp_path):
 
 def test_a_child_that_does_not_end_prints_the_stacks_of_its_threads():
     with pytest.raises(AssertionError) as caught:
-        children.run([sys.executable, "-c", WAITS + "waits()"], timeout=10)
+        children.run([sys.executable, "-c", WAITS + "waits()"], timeout=4)
     assert str(caught.value).count("in waits") == 2 and "begun" in str(caught.value)
 
 
 def test_so_do_its_own_children():
     code = f"import subprocess, sys\nprint(subprocess.run([sys.executable, '-c', {WAITS!r}]).returncode)"
     with pytest.raises(AssertionError) as caught:
-        children.run([sys.executable, "-c", code], timeout=10)
+        children.run([sys.executable, "-c", code], timeout=4)
     assert "in waits" in str(caught.value) and "did not end" in str(caught.value)
 
 
