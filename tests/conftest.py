@@ -33,6 +33,7 @@ os.environ.setdefault("FERRAX_STRICT_PLANS", "1")  # a fused plan whose bounds a
 os.environ.setdefault("PYTHONFAULTHANDLER", "1")  # children that are aborted say where they are
 SECONDS = int(os.environ.get("FERRAX_TEST_SECONDS", "1200"))  # what a test may take
 PREFIX = "JAX_" if ON_JAX else "FERRAX_"
+IMPORTS = f"import {LIBRARY} as jax, {LIBRARY}.numpy as jnp, numpy as np"  # of children
 MODULES = (
     "numpy",
     "lax",
@@ -112,13 +113,32 @@ def child():
     """Runs code in a fresh process, with `jax`, `jnp` and `np` bound; gives what it printed. It must exit with 0. `first` runs before the imports."""
 
     def run(code, *, first="", status=0, timeout=120, **env):
-        header = f"{first}\nimport {LIBRARY} as jax, {LIBRARY}.numpy as jnp, numpy as np\n"
-        variables = dict(os.environ, **{PREFIX + k: v for k, v in env.items()})
-        done = children.run([sys.executable, "-c", header + textwrap.dedent(code)], env=variables, timeout=timeout)
+        variables = os.environ | {PREFIX + k: v for k, v in env.items()}
+        done = children.run([sys.executable, "-c", f"{first}\n{IMPORTS}\n{textwrap.dedent(code)}"], env=variables, timeout=timeout)
         assert done.returncode == status, f"exit status {done.returncode}\n{done.stdout[-1500:]}\n{done.stderr[-3000:]}"
         return done.stdout
 
     return run
+
+
+@pytest.fixture(scope="session")
+def forked_child(child):
+    """As `child`, in a fork of a process that has imported the library: without the time that imports take. For programs that are not about processes."""
+    servers = {}
+
+    def run(code, *, first="", timeout=120, **env):
+        if first or ON_JAX or sys.platform != "linux":  # JAX and some systems' libraries have threads once they are imported
+            return child(code, first=first, timeout=timeout, **env)
+        key = tuple(sorted(env.items()))
+        if key not in servers:
+            servers[key] = children.ForkServer(IMPORTS, os.environ | {PREFIX + k: v for k, v in env.items()})
+        done = servers[key].run(textwrap.dedent(code), timeout=timeout)
+        assert done.returncode == 0, f"exit status {done.returncode}\n{done.stdout[-1500:]}\n{done.stderr[-3000:]}"
+        return done.stdout
+
+    yield run
+    for server in servers.values():
+        server.close()
 
 
 @pytest.fixture(scope="session")

@@ -5,6 +5,7 @@ double precision and with each other. Nothing is taken from the declarations of 
 """
 
 import contextlib
+import functools
 import importlib
 import io
 import pathlib
@@ -117,8 +118,12 @@ class Case:
         tol = tol or self.tol * self.example.slack
         for g, w in zip(got, want, strict=True):
             g, w = wide(g), wide(w)
-            scale = np.max(np.abs(w[np.isfinite(w)]), initial=1.0)
-            np.testing.assert_allclose(g, w, rtol=tol, atol=tol * scale)
+            size = np.abs(w)
+            scale = np.max(size, initial=1.0, where=np.isfinite(size))
+            with np.errstate(invalid="ignore"):
+                near = g.shape == w.shape and (np.abs(g - w) <= tol * (scale + size)).all()
+            if not near:  # a NaN or an infinity, or an error to report
+                np.testing.assert_allclose(g, w, rtol=tol, atol=tol * scale)
 
     # ---- what each column tries
 
@@ -186,17 +191,20 @@ class Case:
     def grad(self, *xs):
         return self.jax.grad(self.loss, tuple(range(len(xs))))(*xs)
 
+    @functools.cached_property
+    def grads_of_lanes(self):
+        return [self.grad(*(x[i] for x in self.lanes())) for i in range(3)]
+
     def vmap_grad(self):
-        xs = self.lanes()
-        got = self.jax.vmap(self.grad)(*xs)
-        for i in range(3):
-            self.close([g[i] for g in got], self.grad(*(x[i] for x in xs)), self.tol)
+        got = self.jax.vmap(self.grad)(*self.lanes())
+        for i, want in enumerate(self.grads_of_lanes):
+            self.close([g[i] for g in got], want, self.tol)
 
     def grad_vmap(self):
         xs = self.lanes()
         got = self.jax.grad(lambda *xs: self.jax.numpy.sum(self.jax.vmap(self.loss)(*xs)), tuple(range(len(xs))))(*xs)
-        for i in range(3):
-            self.close([g[i] for g in got], self.grad(*(x[i] for x in xs)), self.tol)
+        for i, want in enumerate(self.grads_of_lanes):
+            self.close([g[i] for g in got], want, self.tol)
 
     def hessian(self):
         if self.dtype.startswith("complex"):
@@ -267,38 +275,58 @@ def outcome(case, transform):
     return HOLDS
 
 
-def row(jax, name, example):
-    """{dtype: {transform: what was seen}}; None for a dtype that the primitive does not take."""
+def taken(jax, name, example):
+    """{dtype: (the case, its program)}; None for a dtype that the primitive does not take."""
     out = {}
     kinds = [d for dtypes in CLASSES.values() for d in dtypes] if example.data else ["float64"]
     for dtype in kinds:
+        out[dtype] = None
         try:
             case = Case(jax, example, dtype)
             program = jax.make_jaxpr(case.f)(*case.xs)
             shown = jax.make_jaxpr(example.within, axis_env=[("i", 2)])(*case.xs) if example.within else program
         except (TypeError, ValueError, NotImplementedError):
-            out[dtype] = None
             continue
-        if name not in UNSEEN | set(inner(shown.jaxpr)):
-            out[dtype] = None
-            continue
-        seen = {t: outcome(case, t) for t in PLAIN}
-        smooth = example.data and inexact(case.xs[0]) and any(inexact(v.aval) for v in program.jaxpr.outvars)
-        for t in TRANSFORMS[3:]:
-            seen[t] = outcome(case, t) if smooth else NONE
-        out[dtype] = seen
+        if name in UNSEEN | set(inner(shown.jaxpr)):
+            out[dtype] = case, program
     return out
 
 
-def matrix(jax, only=None):
-    """{primitive: {dtype: {transform: what was seen}}}"""
+def observed(case, program):
+    """{transform: what was seen}"""
+    seen = {t: outcome(case, t) for t in PLAIN}
+    smooth = case.example.data and inexact(case.xs[0]) and any(inexact(v.aval) for v in program.jaxpr.outvars)
+    for t in TRANSFORMS[3:]:
+        seen[t] = outcome(case, t) if smooth else NONE
+    return seen
+
+
+def row(jax, name, example, turn=None):
+    """{dtype: {transform: what was seen}}; None for a dtype that the primitive does not take.
+
+    With a turn, one dtype of each class runs, chosen by it, for all of its class that are taken.
+    """
+    cases = taken(jax, name, example)
+    out = dict.fromkeys(cases)
+    for dtypes in CLASSES.values():
+        kinds = [d for d in dtypes if cases.get(d)]
+        if turn is None:
+            out.update((d, observed(*cases[d])) for d in kinds)
+        elif kinds:
+            out.update(dict.fromkeys(kinds, observed(*cases[kinds[turn % len(kinds)]])))
+    return out
+
+
+def matrix(jax, only=None, every_dtype=True):
+    """{primitive: {dtype: {transform: what was seen}}}; else of one dtype for each class, in turn from one primitive to the next."""
     core = importlib.import_module(f"{jax.__name__}._core")
     importlib.import_module(f"{jax.__name__}.experimental")
     table = table_of_examples(jax)
     with wide_types(jax), warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
         warnings.simplefilter("ignore")
-        names = [name for name, _, _ in core.primitives()]
-        return {name: row(jax, name, table[name]) if name in table else None for name in names if only is None or name in only}
+        names = [name for name, _, _ in core.primitives() if only is None or name in only]
+        turns = (None if every_dtype else turn for turn in range(len(names)))
+        return {name: row(jax, name, table[name], turn) if name in table else None for name, turn in zip(names, turns, strict=True)}
 
 
 @contextlib.contextmanager

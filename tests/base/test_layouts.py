@@ -24,8 +24,8 @@ def refused(error, words, f):
 
 
 @pytest.fixture
-def on_devices(child, jax):
-    return lambda code: child(SETUP.format(library=jax.__name__) + textwrap.dedent(code), NUM_CPU_DEVICES="4")
+def on_devices(forked_child, jax):
+    return lambda code: forked_child(SETUP.format(library=jax.__name__) + textwrap.dedent(code), NUM_CPU_DEVICES="4")
 
 
 # How a sharding, or a format, is given.

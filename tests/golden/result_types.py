@@ -329,15 +329,14 @@ def calls():
     yield from ((form, arrays) for form in FORMS.strip().splitlines())
 
 
-def described(jax, env, call, kinds):
-    """What comes of one call."""
+def described(jax, env, code, kinds):
+    """The types of the results of a call, which is given as compiled code."""
     scalars = {v: SCALARS[k] for v, k in zip("ab", kinds, strict=False) if k in SCALARS}
-    width = jax.numpy.zeros(0, float).dtype
-    if width == np.float32 and any(k in ("int64", "uint64", "float64", "complex128") for k in kinds):
+    if env["dtypes"]["float64"] == np.float32 and any(k in ("int64", "uint64", "float64", "complex128") for k in kinds):
         return None
-    arrays = {v: jax.ShapeDtypeStruct((2, 2), jax.numpy.zeros((), k).dtype) for v, k in zip("ab", kinds, strict=False) if k not in SCALARS}
+    arrays = {v: jax.ShapeDtypeStruct((2, 2), env["dtypes"][k]) for v, k in zip("ab", kinds, strict=False) if k not in SCALARS}
     try:
-        out = jax.eval_shape(lambda xs: eval(call, {**env, **scalars, **xs}), arrays)
+        out = jax.eval_shape(lambda xs: eval(code, {**env, **scalars, **xs}), arrays)
     except Exception as e:
         return type(e).__name__
     shape = lambda x: "" if x.shape == (2, 2) else f"[{','.join(map(str, x.shape))}]"
@@ -353,8 +352,10 @@ def table(jax):
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
+                env["dtypes"] = {k: jax.numpy.zeros((), k).dtype for k in (*DTYPES, *NARROW, "int2", "uint2")}
                 for call, operands in calls():
-                    row = {" ".join(kinds): described(jax, env, call, kinds) for kinds in operands}
+                    code = compile(call, call, "eval")
+                    row = {" ".join(kinds): described(jax, env, code, kinds) for kinds in operands}
                     out[f"{call} {64 if wide else 32}"] = {k: v for k, v in row.items() if v is not None}
         finally:
             jax.config.update("jax_enable_x64", False)

@@ -29,15 +29,44 @@ def session(tmp_path):
 
 def test_a_child_that_does_not_end_prints_the_stacks_of_its_threads():
     with pytest.raises(AssertionError) as caught:
-        children.run([sys.executable, "-c", WAITS + "waits()"], timeout=10)
+        children.run([sys.executable, "-c", WAITS + "waits()"], timeout=4)
     assert str(caught.value).count("in waits") == 2 and "begun" in str(caught.value)
 
 
 def test_so_do_its_own_children():
     code = f"import subprocess, sys\nprint(subprocess.run([sys.executable, '-c', {WAITS!r}]).returncode)"
     with pytest.raises(AssertionError) as caught:
-        children.run([sys.executable, "-c", code], timeout=10)
+        children.run([sys.executable, "-c", code], timeout=4)
     assert "in waits" in str(caught.value) and "did not end" in str(caught.value)
+
+
+@pytest.fixture(scope="module")
+def server():
+    if sys.platform != "linux":
+        pytest.skip("used on Linux alone")
+    server = children.ForkServer("import threading", dict(os.environ, SEEN="yes"))
+    yield server
+    server.close()
+
+
+def test_a_forked_child_is_a_program_by_itself(server):
+    program = (
+        "import atexit, os, sys\natexit.register(print, 'the end')\nprint(os.environ['SEEN'], __name__, threading.active_count(), 'x' in globals())\nx = 1"
+    )
+    for _ in range(2):
+        done = server.run(program, timeout=60)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "yes __main__ 1 False\nthe end\n", "")
+    assert server.run("import sys\nsys.exit(3)", timeout=60).returncode == 3
+    assert server.run("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)", timeout=60).returncode == -9
+    failed = server.run("undefined", timeout=60)
+    assert failed.returncode == 1 and failed.stderr.splitlines()[-1] == "NameError: name 'undefined' is not defined"
+
+
+def test_a_forked_child_that_does_not_end_prints_its_stacks(server):
+    with pytest.raises(AssertionError) as caught:
+        server.run(WAITS + "waits()", timeout=5)
+    assert str(caught.value).count("in waits") == 2 and "begun" in str(caught.value)
+    assert server.run("print(1)", timeout=60).stdout == "1\n"
 
 
 def test_a_test_that_does_not_end_is_ended(session):

@@ -71,17 +71,17 @@ def test_reverse_is_the_adjoint(jax, jnp, name):
 HERE = f"import sys; sys.path.insert(0, {str(pathlib.Path(__file__).parents[1])!r})\n"
 
 
-def test_each_equals_numpy(child):
+def test_each_equals_numpy(forked_child):
     """Values and derivatives of every collective, with and without groups, on lanes, on devices, and within each other."""
-    child(HERE + "import conftest, collective_laws; collective_laws.main(conftest.load(jax.__name__))", NUM_CPU_DEVICES="4", timeout=600)
+    forked_child(HERE + "import conftest, collective_laws; collective_laws.main(conftest.load(jax.__name__))", NUM_CPU_DEVICES="4", timeout=600)
 
 
 # ---- trees and constants ----
 
 
 @pytest.mark.parametrize("wrap", ["vmap", "pmap", "jit of vmap"])
-def test_trees_of_several_leaves(child, wrap):
-    child(
+def test_trees_of_several_leaves(forked_child, wrap):
+    forked_child(
         f"""
         run = {{"vmap": jax.vmap, "pmap": jax.pmap, "jit of vmap": lambda f, **k: jax.jit(jax.vmap(f, **k))}}[{wrap!r}]
         on = lambda f: jax.tree.map(lambda v: np.asarray(v).tolist(), run(f, axis_name="i")(jnp.arange(4.0)))
@@ -122,7 +122,7 @@ def test_axes_that_are_numbers_are_the_operands_own(jax, jnp, lax):
 # ---- groups ----
 
 
-def test_uneven_groups(jax, jnp, lax, child):
+def test_uneven_groups(jax, jnp, lax, forked_child):
     """Where they may be uneven, the number that a constant is multiplied with, and a mean divided by, is that of each group."""
     code = """
         lax, G = jax.lax, [[0, 1, 2], [3, 4, 5, 6, 7]]
@@ -140,7 +140,7 @@ def test_uneven_groups(jax, jnp, lax, child):
                 except ValueError as e:
                     assert "axis_index_groups of one size, but they have sizes [3, 5]" in str(e), e
         """
-    child(code, NUM_CPU_DEVICES="8")
+    forked_child(code, NUM_CPU_DEVICES="8")
 
 
 WRONG_GROUPS = {
@@ -160,9 +160,9 @@ def test_groups_are_partitions(jax, jnp, lax, name, groups):
         jax.vmap(f, axis_name="i")(jnp.ones((4, 4)))
 
 
-def test_groups_of_devices(child):
+def test_groups_of_devices(forked_child):
     """What JAX 0.10.2 gives on eight devices."""
-    child(
+    forked_child(
         """
         lax, x, w = jax.lax, jnp.arange(8.0), jnp.arange(64.0).reshape(8, 8)
         on = lambda f, x: jax.pmap(f, axis_name="i")(x).tolist()
@@ -244,9 +244,9 @@ def test_mismatched_arguments_are_refused(jax, jnp, lax, name):
 # ---- user's rules ----
 
 
-def test_a_rule_names_the_axis_of_its_function(child):
+def test_a_rule_names_the_axis_of_its_function(forked_child):
     """Its bwd runs when the vmap or pmap is over; the axis is in scope all the same."""
-    child(
+    forked_child(
         """
         lax = jax.lax
         gather = jax.custom_vjp(lambda x: x)

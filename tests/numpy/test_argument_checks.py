@@ -563,7 +563,7 @@ def test_positional_arguments_of_array_are_obeyed(jnp):
 
 
 @pytest.mark.ours
-def test_einsum_imports_its_paths_at_first_use(child):
+def test_einsum_imports_its_paths_at_first_use(forked_child):
     code = """
         import sys
         jnp.einsum("ij,jk->ik", np.ones((2, 2)), np.ones((2, 2)))
@@ -571,10 +571,10 @@ def test_einsum_imports_its_paths_at_first_use(child):
         jnp.einsum("ij,jk,kl->il", *[np.ones((2, 2))] * 3)
         print(before, "opt_einsum" in sys.modules)
     """
-    assert child(code).split() == ["False", "True"]
+    assert forked_child(code).split() == ["False", "True"]
 
 
-def test_new_arrays_stay_with_what_they_are_like(child):
+def test_new_arrays_stay_with_what_they_are_like(forked_child):
     code = """
         from importlib import import_module
         lax, d = import_module(jax.__name__ + ".lax"), jax.devices()
@@ -589,7 +589,7 @@ def test_new_arrays_stay_with_what_they_are_like(child):
         assert not jnp.zeros_like(jnp.ones(3)).committed
         print("done")
     """
-    assert child(code, NUM_CPU_DEVICES="4").strip() == "done"
+    assert forked_child(code, NUM_CPU_DEVICES="4").strip() == "done"
 
 
 @pytest.mark.parametrize(

@@ -364,9 +364,9 @@ def test_where_a_returned_reference_is_from(jax, jnp):
         jax.jit(lambda x_ref: (0, x_ref))(jax.new_ref(1.0))
 
 
-def test_references_in_parts_ahead_of_time(child):
+def test_references_in_parts_ahead_of_time(forked_child):
     """`lower` and `compile` know the layout of a reference's value, of a reference or its description."""
-    child(
+    forked_child(
         """
         mesh = jax.sharding.Mesh(np.array(jax.devices()).reshape(2, 2), ("x", "y"))
         P, n = jax.sharding.PartitionSpec, 8

@@ -25,8 +25,8 @@ def refused(f, *kinds):
 @pytest.mark.ours
 @pytest.mark.parametrize("shape", ["(2**31, 2**31)", "(2**33, 2**33)", "(2**62,)", "(2**62, 4)"])
 @pytest.mark.parametrize("make", ["jnp.zeros(shape)", "jnp.broadcast_to(jnp.ones(()), shape) + 1", "jax.jit(lambda: jnp.ones(shape))()"])
-def test_sizes_beyond_memory(child, shape, make):
-    child(REFUSED + f"shape = {shape}\nrefused(lambda: {make}, ValueError, TypeError, MemoryError, RuntimeError, OverflowError)")
+def test_sizes_beyond_memory(forked_child, shape, make):
+    forked_child(REFUSED + f"shape = {shape}\nrefused(lambda: {make}, ValueError, TypeError, MemoryError, RuntimeError, OverflowError)")
 
 
 @pytest.mark.ours
@@ -42,12 +42,12 @@ def test_sizes_beyond_memory(child, shape, make):
         "jnp.linspace(0, 1, 2**60)",
     ],
 )
-def test_results_beyond_memory(child, program):
-    child(REFUSED + f"refused(lambda: {program}, ValueError, TypeError, MemoryError, RuntimeError, OverflowError)")
+def test_results_beyond_memory(forked_child, program):
+    forked_child(REFUSED + f"refused(lambda: {program}, ValueError, TypeError, MemoryError, RuntimeError, OverflowError)")
 
 
-def test_a_shape_beyond_memory_can_be_reasoned_about(child):
-    child("assert jax.eval_shape(lambda: jnp.zeros((2**20, 2**20))).shape == (2**20, 2**20)")
+def test_a_shape_beyond_memory_can_be_reasoned_about(forked_child):
+    forked_child("assert jax.eval_shape(lambda: jnp.zeros((2**20, 2**20))).shape == (2**20, 2**20)")
 
 
 @pytest.mark.parametrize(
@@ -62,17 +62,19 @@ def test_a_shape_beyond_memory_can_be_reasoned_about(child):
         ("(a := jnp.ones(3), jax.jit(lambda x: x + 1, donate_argnums=0)(a), a + 1)", "RuntimeError"),
     ],
 )
-def test_wrong_programs(child, program, kinds):
-    child(REFUSED + f"refused(lambda: {program}, {kinds})")
+def test_wrong_programs(forked_child, program, kinds):
+    forked_child(REFUSED + f"refused(lambda: {program}, {kinds})")
 
 
-def test_strict_promotion(child):
-    child(REFUSED + "jax.config.update('jax_numpy_dtype_promotion', 'strict')\nrefused(lambda: jnp.ones(3) + jnp.ones(3, jnp.int32), ValueError, TypeError)")
+def test_strict_promotion(forked_child):
+    forked_child(
+        REFUSED + "jax.config.update('jax_numpy_dtype_promotion', 'strict')\nrefused(lambda: jnp.ones(3) + jnp.ones(3, jnp.int32), ValueError, TypeError)"
+    )
 
 
 @pytest.mark.parametrize("run", ["f(1.0)", "jax.jit(f)(1.0)", "jax.jit(jax.vmap(f))(jnp.ones(3))"])
-def test_a_callback_that_raises(child, run):
-    child(
+def test_a_callback_that_raises(forked_child, run):
+    forked_child(
         REFUSED
         + f"""
 def boom(x):

@@ -30,7 +30,7 @@ x = jnp.ones(3)
 
 @pytest.mark.ours
 @pytest.mark.parametrize("given", ["cycle", "deep", "Endless()", "np.longdouble(1)", "(np.clongdouble(1),)"])
-def test_containers_that_hold_themselves_are_refused(child, given):
+def test_containers_that_hold_themselves_are_refused(forked_child, given):
     """As a parameter, an argument, an index, an axis, a shape: recursion in Rust ends as Python's does."""
     calls = [
         "jax.lax.rev_p.bind(x, dimensions={})",
@@ -42,7 +42,7 @@ def test_containers_that_hold_themselves_are_refused(child, given):
         "jax.jit(lambda x: x)({})",
     ]
     lines = "".join(f"print(caught(lambda: {call.format(given)})[:60])\n" for call in calls)
-    printed = child(HEADER + CYCLES + lines + "print(float(x.sum()))").splitlines()
+    printed = forked_child(HEADER + CYCLES + lines + "print(float(x.sum()))").splitlines()
     assert len(printed) == len(calls) + 1 and printed[-1] == "3.0"
     assert not any(line.startswith("no error") for line in printed), printed
 
@@ -60,8 +60,8 @@ def test_containers_that_hold_themselves_are_refused(child, given):
         ("jax.lax.scan(lambda c, x: (c.astype(int), x), 1.0, jnp.arange(3))", "TypeError"),
     ],
 )
-def test_an_exception_and_no_abort(child, code, words):
-    assert words in child(HEADER + f"print(caught(lambda: {code}))\nprint(float(jnp.ones(3).sum()))")
+def test_an_exception_and_no_abort(forked_child, code, words):
+    assert words in forked_child(HEADER + f"print(caught(lambda: {code}))\nprint(float(jnp.ones(3).sum()))")
 
 
 def test_a_forked_child_computes(child):
@@ -163,7 +163,6 @@ print(float(jnp.ones(3).sum()))
         "jnp.sort(x)",
         "jnp.argsort(x)",
         "jax.lax.sort((x, x, x), num_keys=2)[0]",
-        "jnp.sort(x.astype('float64') if jax.config.jax_enable_x64 else x)",
         "(x[:, None] * jnp.ones(8)).sum(1)[jnp.argsort(x)]",
         "jnp.array(np.asarray(x + 1))",
     ],
@@ -185,7 +184,10 @@ for room in range(20, 400, 20):
     except (MemoryError, RuntimeError) as e:
         assert "bytes" in str(e) or "memory" in str(e).lower(), e
         print("refused")
-    resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    else:
+        break  # that is room enough
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 print(float(jnp.ones(3).sum()))
 """
     # addresses that the allocator has reserved count as held, and would be used first

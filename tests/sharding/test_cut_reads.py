@@ -46,7 +46,7 @@ def cases(dtype, n, i, j, k, at):
         yield "slope of a row", lambda x, u: jax.grad(lambda x: jnp.nan_to_num(x[at[0]]).sum())(x), None
         yield "slope of rows that are set", lambda x, u: jax.grad(lambda x: x.at[at].set(u).sum())(x), None
 
-@hypothesis.settings(max_examples=60, deadline=None, suppress_health_check=list(hypothesis.HealthCheck))
+@hypothesis.settings(max_examples=EXAMPLES, derandomize=EXAMPLES < 60, deadline=None, suppress_health_check=list(hypothesis.HealthCheck))
 @hypothesis.given(st.data())
 def law(data):
     global x_is_summed
@@ -76,5 +76,6 @@ law()
 """
 
 
-def test_indexed_reads_and_writes_have_the_bits_of_one_device(child):
-    child(PROGRAM, NUM_CPU_DEVICES="8")
+@pytest.mark.parametrize("examples", [20, pytest.param(200, marks=pytest.mark.nightly)])
+def test_indexed_reads_and_writes_have_the_bits_of_one_device(forked_child, examples):
+    forked_child(PROGRAM.replace("EXAMPLES", str(examples)), NUM_CPU_DEVICES="8", timeout=600)

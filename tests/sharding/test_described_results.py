@@ -65,9 +65,9 @@ X = np.arange(16, dtype=np.float32).reshape(4, 4)
 
 
 @pytest.fixture
-def on_devices(child, jax):
+def on_devices(forked_child, jax):
     first = "import os; os.environ['XLA_FLAGS'] = '--xla_force_host_platform_device_count=8'" if jax.__name__ == "jax" else ""
-    return lambda code: child(SETUP.replace("NAME", jax.__name__) + textwrap.dedent(code), first=first, NUM_CPU_DEVICES="8")
+    return lambda code: forked_child(SETUP.replace("NAME", jax.__name__) + textwrap.dedent(code), first=first, NUM_CPU_DEVICES="8")
 
 
 def test_shardings_of_results_are_reported(on_devices):

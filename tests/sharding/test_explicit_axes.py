@@ -24,10 +24,10 @@ mesh = jax.make_mesh(tuple(t.AXES.values()), tuple(t.AXES))
 
 
 @pytest.fixture
-def on_mesh(child, jax):
+def on_mesh(forked_child, jax):
     """Runs code with eight CPU devices and what typed_programs.py offers."""
     before = PROGRAM.format(here=str(pathlib.Path(__file__).parents[1]), library=jax.__name__)
-    return lambda code: child(before + textwrap.dedent(code), NUM_CPU_DEVICES="8", timeout=600)
+    return lambda code: forked_child(before + textwrap.dedent(code), NUM_CPU_DEVICES="8", timeout=600)
 
 
 @pytest.mark.ours
@@ -121,9 +121,9 @@ def test_out_sharding_is_obeyed(on_mesh):
     """)
 
 
-def test_zero_derivatives_have_their_types(child):
+def test_zero_derivatives_have_their_types(forked_child):
     """Those of arguments that are not used lie as the arguments do; along axes along which an argument is reduced, as terms of a sum. JAX's types."""
-    child(
+    forked_child(
         """
         P, NamedSharding = jax.P, jax.sharding.NamedSharding
         mesh = jax.make_mesh((2,), ("x",), axis_types=(jax.sharding.AxisType.Explicit,))
@@ -157,7 +157,7 @@ def test_zero_derivatives_have_their_types(child):
 
 
 @pytest.mark.ours
-def test_auto_axes_outside_of_programs_gives_arrays(child):
+def test_auto_axes_outside_of_programs_gives_arrays(forked_child):
     """Called eagerly, the function may ask arrays for their shardings; axes of the mesh are Auto inside, Explicit outside."""
     code = """
     from ferrax.sharding import AxisType, PartitionSpec as P, auto_axes, explicit_axes
@@ -176,4 +176,4 @@ def test_auto_axes_outside_of_programs_gives_arrays(child):
     assert str(jax.typeof(product)) == "float32[8@x,8]" and total == 64
     print(type(P()).__name__, Layout.AUTO, Format(Layout.AUTO))
     """
-    assert child(code, NUM_CPU_DEVICES="8") == "P AUTO Format(layout=AUTO, sharding=None)\n"
+    assert forked_child(code, NUM_CPU_DEVICES="8") == "P AUTO Format(layout=AUTO, sharding=None)\n"

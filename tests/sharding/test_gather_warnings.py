@@ -5,8 +5,8 @@ import pytest
 pytestmark = pytest.mark.ours
 
 
-def test_whole_arrays_on_every_device_are_reported_where_the_setting_says_so(child):
-    child(
+def test_whole_arrays_on_every_device_are_reported_where_the_setting_says_so(forked_child):
+    forked_child(
         """
         import warnings
         from ferrax.sharding import Mesh, NamedSharding, PartitionSpec as P

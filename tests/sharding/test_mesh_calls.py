@@ -9,9 +9,9 @@ pytestmark = pytest.mark.ours
 
 
 @pytest.fixture
-def on_devices(child, jax):
+def on_devices(forked_child, jax):
     """Runs code with eight CPU devices."""
-    return lambda code: child(PRELUDE.format(library=jax.__name__) + SETUP + textwrap.dedent(code), NUM_CPU_DEVICES="8")
+    return lambda code: forked_child(PRELUDE.format(library=jax.__name__) + SETUP + textwrap.dedent(code), NUM_CPU_DEVICES="8")
 
 
 SETUP = """

@@ -115,7 +115,7 @@ def cases(dtype, n, i, k, s):
         yield "slope of flip", lambda x, y: jax.grad(lambda x: (x[::-1] * w).sum())(x), 0
         yield "slope of evens", lambda x, y: jax.grad(lambda x: (x[::2] * w[: n // 2]).sum())(x), 0
 
-@hypothesis.settings(max_examples=60, deadline=None, suppress_health_check=list(hypothesis.HealthCheck))
+@hypothesis.settings(max_examples=EXAMPLES, derandomize=EXAMPLES < 60, deadline=None, suppress_health_check=list(hypothesis.HealthCheck))
 @hypothesis.given(st.data())
 def law(data):
     sizes, names = data.draw(st.sampled_from(MESHES))
@@ -143,5 +143,6 @@ law()
 """
 
 
-def test_rows_that_move_have_the_bits_of_one_device(child):
-    child(PROGRAM, NUM_CPU_DEVICES="8")
+@pytest.mark.parametrize("examples", [20, pytest.param(200, marks=pytest.mark.nightly)])
+def test_rows_that_move_have_the_bits_of_one_device(forked_child, examples):
+    forked_child(PROGRAM.replace("EXAMPLES", str(examples)), NUM_CPU_DEVICES="8", timeout=600)

@@ -7,13 +7,13 @@ pytestmark = pytest.mark.ours
 
 
 @pytest.fixture
-def on_devices(child, jax):
+def on_devices(forked_child, jax):
     """Runs code with eight CPU devices."""
 
     def run(code):
         import textwrap
 
-        return child(PRELUDE.format(library=jax.__name__) + textwrap.dedent(code), NUM_CPU_DEVICES="8")
+        return forked_child(PRELUDE.format(library=jax.__name__) + textwrap.dedent(code), NUM_CPU_DEVICES="8")
 
     return run
 

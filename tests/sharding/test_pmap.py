@@ -6,7 +6,7 @@ import pytest
 
 
 @pytest.fixture(scope="module")
-def on_four(child):
+def on_four(forked_child):
     """Runs code where there are four devices, with `raises(type, call)`, which gives the message of what a call must raise."""
 
     def run(code):
@@ -18,7 +18,7 @@ def on_four(child):
                     return str(e)
                 raise SystemExit("nothing was raised")
             """
-        return child(textwrap.dedent(header) + textwrap.dedent(code), NUM_CPU_DEVICES="4")
+        return forked_child(textwrap.dedent(header) + textwrap.dedent(code), NUM_CPU_DEVICES="4")
 
     return run
 

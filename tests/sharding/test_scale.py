@@ -12,26 +12,27 @@ pytestmark = pytest.mark.ours
 BENCH = pathlib.Path(__file__).parents[2] / "benches" / "scale.py"
 
 
-def test_counters_are_the_models(child):
-    child(
+@pytest.mark.parametrize("devices", [(2, 4, 8), pytest.param((16,), marks=pytest.mark.nightly)])
+def test_counters_are_the_models(forked_child, devices):
+    forked_child(
         f"""
         import importlib.util
         spec = importlib.util.spec_from_file_location("scale", {str(BENCH)!r})
         scale = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(scale)
         n, a = scale.sizes()
-        for p in (2, 4, 8, 16):
+        for p in {devices}:
             for kind, (_, planned, seen) in scale.counted(jax, scale.KINDS, jax.devices()[:p]).items():
                 model = scale.moved(kind, p, n, a, scale.LAYERS)
                 assert planned == model, (kind, p, planned, model)
                 assert seen == (model[0] * p, model[1] * p), (kind, p, seen, model)
         """,
-        NUM_CPU_DEVICES="16",
+        NUM_CPU_DEVICES=str(devices[-1]),
     )
 
 
-def test_the_text_of_a_plan_tells_the_bytes_of_each_collective(child):
-    child(
+def test_the_text_of_a_plan_tells_the_bytes_of_each_collective(forked_child):
+    forked_child(
         """
         import re
         from ferrax.sharding import Mesh, NamedSharding, PartitionSpec as P

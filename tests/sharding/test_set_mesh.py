@@ -25,9 +25,9 @@ def raises(error, words, f, *args):
 
 
 @pytest.fixture
-def on_mesh(child):
+def on_mesh(forked_child):
     """Runs code with eight CPU devices."""
-    return lambda code: child(PROGRAM + textwrap.dedent(code), NUM_CPU_DEVICES="8", timeout=600)
+    return lambda code: forked_child(PROGRAM + textwrap.dedent(code), NUM_CPU_DEVICES="8", timeout=600)
 
 
 def test_results_without_a_sharding_are_on_the_mesh(on_mesh):

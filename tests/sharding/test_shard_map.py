@@ -8,9 +8,9 @@ pytestmark = pytest.mark.ours
 
 
 @pytest.fixture
-def on_devices(child, jax):
+def on_devices(forked_child, jax):
     """Runs code with eight CPU devices."""
-    return lambda code: child(SETUP.format(library=jax.__name__) + textwrap.dedent(code), NUM_CPU_DEVICES="8")
+    return lambda code: forked_child(SETUP.format(library=jax.__name__) + textwrap.dedent(code), NUM_CPU_DEVICES="8")
 
 
 SETUP = """

@@ -113,10 +113,10 @@ PROGRAMS = {
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_program(child, jax, name):
+def test_program(forked_child, jax, name):
     import textwrap
 
     prelude = PRELUDE.replace("from jax", f"from {jax.__name__}")
     flags = {"XLA_FLAGS": "--xla_force_host_platform_device_count=8"} if jax.__name__ == "jax" else {}
-    first = f"import os; os.environ.update({flags!r})"
-    child(prelude + textwrap.dedent(PROGRAMS[name]), first=first, NUM_CPU_DEVICES="8")
+    first = f"import os; os.environ.update({flags!r})" if flags else ""
+    forked_child(prelude + textwrap.dedent(PROGRAMS[name]), first=first, NUM_CPU_DEVICES="8")

@@ -9,9 +9,9 @@ pytestmark = pytest.mark.ours
 
 
 @pytest.fixture
-def on_mesh(child, jax):
+def on_mesh(forked_child, jax):
     """Runs code with eight CPU devices, a mesh of explicit axes in use."""
-    return lambda code: child(SETUP.format(library=jax.__name__) + textwrap.dedent(code), NUM_CPU_DEVICES="8")
+    return lambda code: forked_child(SETUP.format(library=jax.__name__) + textwrap.dedent(code), NUM_CPU_DEVICES="8")
 
 
 SETUP = """

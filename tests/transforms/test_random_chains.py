@@ -303,9 +303,9 @@ def chains_on_parts_are_chains(jax, data):
                 np.testing.assert_array_equal(got, y)
 
 
-def test_values_are_those_of_one_device(child):
+def test_values_are_those_of_one_device(forked_child):
     here = [str(pathlib.Path(__file__).parents[1]), str(pathlib.Path(__file__).parent)]
-    child(
+    forked_child(
         f"import sys; sys.path[:0] = {here!r}; import conftest, test_random_chains\ntest_random_chains.chains_on_parts_are_chains(conftest.load('ferrax'))",
         NUM_CPU_DEVICES="4",
         timeout=3000,

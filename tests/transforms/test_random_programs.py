@@ -200,9 +200,9 @@ def programs_on_parts_are_programs(jax, data):
 
 
 @pytest.mark.parametrize("name", ["loops_on_parts_are_loops", "programs_on_parts_are_programs"])
-def test_values_are_those_of_one_device(child, name):
+def test_values_are_those_of_one_device(forked_child, name):
     here = [str(pathlib.Path(__file__).parents[1]), str(pathlib.Path(__file__).parent)]
-    child(
+    forked_child(
         f"import sys; sys.path[:0] = {here!r}; import conftest, test_random_programs\ntest_random_programs.{name}(conftest.load('ferrax'))",
         NUM_CPU_DEVICES="4",
         timeout=3000,

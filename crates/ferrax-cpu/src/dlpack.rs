@@ -18,14 +18,14 @@ const READ_ONLY: u64 = 1;
 pub struct ElementCode {
     /// Integers 0, unsigned ones 1, floats 2, bfloat16 4, complex numbers 5, booleans 6.
     pub code: u8,
-    /// Of an element.
+    /// Bits of an element.
     pub bits: u8,
     /// The number of vector lanes of an element; 1 except for vector types.
     pub lanes: u16,
 }
 impl ElementCode {
     const COMPLEX: u8 = 5;
-    /// Of one lane.
+    /// The code of a type with one lane.
     pub const fn new(code: u8, bits: u8) -> ElementCode {
         ElementCode { code, bits, lanes: 1 }
     }
@@ -113,7 +113,7 @@ impl Managed {
         let bytes = buffer.memory()?.host().ok_or_else(elsewhere)?;
         let count = shape.iter().try_fold(element.bytes(), |n, k| n.checked_mul(*k));
         if count != Some(bytes.len()) {
-            return Err(Error::Invalid(format!("{} bytes are no array of shape {shape:?}", bytes.len())));
+            return Err(Error::Invalid(format!("{} bytes are not an array of shape {shape:?}", bytes.len())));
         }
         let mut strides = vec![1; shape.len()];
         for k in (1..shape.len()).rev() {
@@ -192,7 +192,7 @@ impl Managed {
             Ok(offset) => match NonNull::new(t.data.cast::<u8>().wrapping_add(offset)) {
                 Some(p) if !t.data.is_null() && p.addr().get().is_multiple_of(e.alignment()) => p,
                 Some(_) if !t.data.is_null() => {
-                    return refused("the elements lie at an address that is no multiple of their size".into());
+                    return refused("the elements are at an address that is not a multiple of their size".into());
                 }
                 _ => return refused("there are no elements".into()),
             },

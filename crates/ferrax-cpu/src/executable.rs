@@ -259,7 +259,7 @@ impl Compiler<'_> {
         let starts = given[2..].iter().map(|s| Some(self.constant(*s)?.to_i64()));
         let Some(starts) = starts.collect::<Option<SmallVec<[i64; 4]>>>() else { return Ok(None) };
         let Some(at) = window(&k.grid, operand, update, &starts) else { return Ok(None) };
-        // It may read of the array what it writes at the same position.
+        // It may read an element that it writes at the same position.
         let met = |input: u32| self.meet(self.cell(ins[input as usize]), to);
         let is_same = |l: &Access| {
             l.guards.is_empty() && l.at.offset == at.offset && {

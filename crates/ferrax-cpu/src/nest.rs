@@ -9,7 +9,7 @@
 //! registers and encodes. `executable/nests/interpret.rs` runs the nest of `simplify` without native code.
 //!
 //! INVARIANT: an index of a load or store lies inside its array for all operands: a nest is built with clamps, only clamps that change nothing are
-//! removed, and `verify` proves it again of what is run.
+//! removed, and `verify` proves it again for the nest that runs.
 mod facts;
 mod frame;
 mod fuse;
@@ -65,7 +65,7 @@ impl Hash for Callee {
     }
 }
 
-/// What a value is. Operands are in [`Def::args`].
+/// The operation that defines a value. Operands are in [`Def::args`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum NestOp {
     /// The bits of a lane.
@@ -210,7 +210,7 @@ pub enum NestTrip {
     Forever,
 }
 
-/// What is known of a loop's iterations.
+/// Known properties of a loop's iterations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LoopKind {
     /// Each follows the one before.
@@ -246,7 +246,7 @@ pub struct Nest {
     pub scratch: Option<(ArrayId, usize)>,
     /// Arrays that are written, and those that may be the same memory.
     pub meeting: Vec<(ArrayId, ArrayId)>,
-    /// What to call for a function where its operands are not known to be plain: a divisor of zero, a shift by the width.
+    /// The function to call if operands are not known to be ordinary: a divisor of zero, a shift by the width.
     pub callees: FxHashMap<(Bin, DType), Callee>,
 }
 impl Nest {

@@ -1,4 +1,4 @@
-//! What the host has for computing, whatever is computed: its cores, its instructions, its memory, and products of matrices in registers.
+//! The host's resources for computing: its cores, its instructions, its memory, and products of matrices in registers.
 //!
 //! INVARIANT: neither the number of threads nor the tier changes bits.
 #![deny(unsafe_code)]

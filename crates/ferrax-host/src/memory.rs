@@ -1,6 +1,6 @@
 //! Host memory: 64-byte aligned blocks, pooled by size class, and memory borrowed from another owner.
 //!
-//! A fresh 64 MB block costs milliseconds in page faults, a reused one none. Small blocks go through a cache of the thread, large ones through
+//! A fresh 64 MB block costs milliseconds in page faults, a reused one does not. Small blocks go through a cache of the thread, large ones through
 //! one shared list; both are bounded. Up to a cache line of bytes ([`Small`]) is stored beside the reference count, without a block.
 //!
 //! INVARIANT: a block has one holder at a time, and its layout is a function of its capacity alone.
@@ -29,7 +29,7 @@ pub fn blocks_taken() -> u64 {
     TAKEN.get()
 }
 
-/// Class of a request and the capacity it gets: eight classes to the doubling, so at most an eighth is wasted.
+/// The class of a request and the capacity of its block: eight classes for each doubling, so that at most an eighth is wasted.
 fn class(bytes: usize) -> Option<(usize, usize)> {
     let units = bytes.max(1).checked_add(ALIGN - 1)? / ALIGN;
     if units <= 8 {
@@ -81,7 +81,7 @@ impl Drop for Free {
     }
 }
 
-/// The machine's memory, in bytes, where it is known. A system that promises more ends the process when the promise is called in.
+/// The machine's memory in bytes, if known. A system that promises more ends the process once it is used.
 pub fn installed() -> Option<usize> {
     static TOTAL: OnceBox<Option<usize>> = OnceBox::new();
     let find = || {
@@ -93,7 +93,7 @@ pub fn installed() -> Option<usize> {
 }
 
 impl Block {
-    /// Memory with whatever is in it.
+    /// Memory with arbitrary content.
     pub fn new(len: usize) -> Res<Block> {
         TAKEN.set(TAKEN.get() + 1);
         let too_large = || Error::TooLarge(format!("an array of {len} bytes is larger than any memory"));
@@ -103,7 +103,7 @@ impl Block {
             FREE.try_with(|f| f.try_borrow_mut().ok()?.small[class].pop()).ok().flatten()
         } else {
             let mut s = SHARED.lock().unwrap_or_else(|e| e.into_inner());
-            // the least that is enough, if that is not much more
+            // the smallest block that is large enough, if it is not much larger
             let fits = |b: &Block| b.capacity >= capacity && b.capacity <= capacity + capacity / 4;
             let enough = s.blocks.iter().enumerate().filter(|(_, b)| fits(b));
             let at = enough.min_by_key(|(k, b)| (b.capacity, usize::MAX - k)).map(|(k, _)| k);
@@ -273,7 +273,7 @@ impl Fresh {
             Fresh::Taken(b, _) => b,
         }
     }
-    /// The memory of a buffer, to be written over, if it is of this device and has no other owner.
+    /// The memory of a buffer, to be overwritten, if it belongs to this device and has no other owner.
     pub fn taken(b: &mut Buffer) -> Option<Fresh> {
         let m = b.memory_mut()?;
         let ptr = match m.downcast_ref::<Block>() {

@@ -36,12 +36,12 @@ pub struct Matrices {
 }
 /// `rows` of `x.c` from `from` on.
 pub type Rows = unsafe fn(x: &Matrices);
-/// The same of a right operand whose row k begins `table[k]` elements behind `x.b`: rows may overlap. `x.b_strides` and `x.adds` are not asked.
+/// The same for a right operand whose row k begins `table[k]` elements behind `x.b`: rows may overlap. `x.b_strides` and `x.adds` are ignored.
 pub type RowsByTable = unsafe fn(x: &Matrices, table: &[i32]);
-/// Elements behind each row of [`RowsByTable`]'s right operand that are read, and multiplied for nothing.
+/// Elements behind each row of the right operand of [`RowsByTable`] that are read and multiplied, but not used.
 pub const SLACK: usize = 32;
 
-/// Terms that a panel holds; longer sums come back to what the result holds so far.
+/// Terms that a panel holds; longer sums continue from the content of the result.
 pub const DEPTH: usize = 512;
 
 /// Bytes that `Matrices::scratch` has: a tile and a panel of the widest vectors.
@@ -64,10 +64,10 @@ pub fn is_large(m: usize, n: usize, k: usize) -> bool {
     m >= 64 && n >= 128 && k >= 64 && m.saturating_mul(n).saturating_mul(k) >= 1 << 23
 }
 
-/// How a large product is cut for some threads: whether by rows, and how many of them, or of columns, are a part. In each part a block is packed anew,
-/// which enough of the other operand must repay; if the right one's columns lie together, they are packed slowly, and each once.
+/// How a large product is cut for some threads: whether by rows, and how many rows or columns a part has. Each part packs its blocks anew,
+/// which pays only for enough of the other operand; columns of the right operand that are contiguous are slow to pack, so each is packed once.
 pub fn part_of_large(m: usize, n: usize, is_by_columns: bool, threads: usize) -> (bool, usize) {
-    /// Parts for each thread, so that none waits long for another.
+    /// Parts for each thread, so that no thread waits long for another.
     const PARTS: usize = 2;
     let part = |all: usize, least: usize| all.div_ceil(PARTS * threads).max(least).next_multiple_of(32);
     let by_rows = 2 * m >= n && !is_by_columns;
@@ -109,7 +109,7 @@ pub fn pick_pairs(tier: Tier) -> Option<Rows> {
     None
 }
 
-/// The function for floats whose right operand's rows lie by a table, if products are done here on this machine.
+/// The function for floats whose right operand has its rows at places that a table gives, if products are done here on this machine.
 pub fn pick_by_table(sums: DType, tier: Tier) -> Option<RowsByTable> {
     #[cfg(target_arch = "x86_64")]
     {
@@ -151,7 +151,7 @@ pub trait Vector: Copy {
     /// # Safety
     /// As `zero`.
     unsafe fn splat(x: Self::Element) -> Self;
-    /// `N` elements again and again; N is a power of two, more than one and at most `LANES`.
+    /// `N` elements, repeated; N is a power of two, more than one and at most `LANES`.
     ///
     /// # Safety
     /// As `zero`; `N` elements at `p`.
@@ -162,7 +162,7 @@ pub trait Vector: Copy {
     /// As `zero`.
     unsafe fn fused(self, a: Self, b: Self) -> Self;
 }
-/// One of numbers that are subtracted and divided.
+/// A vector of numbers that can be subtracted and divided.
 pub trait Divisible: Vector {
     /// `self - o`.
     ///
@@ -248,7 +248,7 @@ unsafe fn product<V: Vector, const M: usize>(x: &Matrices) {
     }
 }
 
-/// All of `x`, whose right operand's rows lie by a table.
+/// All of `x`, whose right operand has its rows at places that a table gives.
 ///
 /// # Safety
 /// As `product`; row k of b has [`SLACK`] elements behind the last column.
@@ -373,7 +373,7 @@ unsafe fn blocks<V: Vector, const M: usize>(x: &Matrices) {
         }
     }
 }
-/// Rows of a tile, where so many are left.
+/// Rows of a tile, if so many are left.
 #[inline(always)]
 fn together<const M: usize>(left: usize) -> usize {
     match left {
@@ -384,7 +384,7 @@ fn together<const M: usize>(left: usize) -> usize {
         _ => 1,
     }
 }
-/// Rows of the left operand, near each other and in no step that meets itself in the cache: as they lie, or column by column. Gives the strides.
+/// Copies rows of the left operand close together, row by row or column by column, at distances that do not conflict in the cache. Returns the strides.
 ///
 /// # Safety
 /// `m` rows of `k` terms at the strides, at most a block; `to` holds one, with [`PADDING`].
@@ -423,7 +423,7 @@ fn prefetch<V: Vector>(p: *const V::Element) {
     let _ = p;
 }
 
-/// What the terms from `from` on add to the columns from `j` on.
+/// Adds the terms from `from` on to the columns from `j` on.
 ///
 /// # Safety
 /// As `product`; `part` holds a tile, `packed` a panel.
@@ -440,7 +440,7 @@ unsafe fn panel<V: Vector, const M: usize>(
     let columns = (2 * V::LANES).min(x.n - j);
     let one = columns <= V::LANES;
     let width = if one { V::LANES } else { 2 * V::LANES };
-    // Rows that lie far apart meet in the cache.
+    // Rows that are far apart conflict in the cache.
     let near = x.m <= 2 * M || x.b_strides[0].unsigned_abs() * size_of::<V::Element>() <= 1024;
     // SAFETY: by the contract.
     unsafe {
@@ -456,7 +456,7 @@ unsafe fn panel<V: Vector, const M: usize>(
         let is_large = x.k * x.b_strides[0].unsigned_abs() * size_of::<V::Element>() > MIN_PREFETCHED_BYTES;
         let mut i = 0;
         while i < x.m {
-            // PERF: what the next panel reads of a row lies behind this one's part, where no prefetcher of the machine sees it coming.
+            // PERF: the next panel reads the part of a row behind this panel's, which hardware prefetchers do not predict.
             let ahead = in_place && is_large && i == 0 && x.n - j > width;
             let row = |p: usize| {
                 let from = b.wrapping_offset(p as isize * b_row);
@@ -502,7 +502,7 @@ unsafe fn panel<V: Vector, const M: usize>(
     }
 }
 
-/// `n` columns as panels: row by row, where a row lies together, since it is read best as it lies.
+/// `n` columns as panels: row by row if rows are contiguous, since they are read fastest in order.
 ///
 /// # Safety
 /// `k` rows of `n` at the strides; `to` holds the panels.
@@ -559,7 +559,7 @@ unsafe fn pack<T: Copy + Default>(
             }
             return;
         }
-        // Eight columns at a time, so that what is written of a row is written together.
+        // Eight columns at a time, so that writes to a row are contiguous.
         for p in 0..k {
             for j in columns..width {
                 *to.add(p * width + j) = T::default();

@@ -1,6 +1,6 @@
 //! Working memory that a thread keeps between runs.
 //!
-//! INVARIANT: what a request gets is no other's until it returns; the content is arbitrary.
+//! INVARIANT: memory belongs to one request until it returns; its content is arbitrary.
 use ferrax_kernel::Res;
 use ferrax_kernel::error::filled;
 use std::cell::Cell;
@@ -51,7 +51,7 @@ fn with_memory<T>(memory: &'static LocalKey<KeptLines>, bytes: usize, f: impl Fn
     Ok(out)
 }
 
-/// The previous content need not be kept.
+/// The previous content is not kept.
 #[cold]
 fn larger(old: Vec<Line>, lines: usize) -> Res<Vec<Line>> {
     drop(old);

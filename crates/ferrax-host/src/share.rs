@@ -126,7 +126,7 @@ mod tests {
 
     type Help = Box<dyn FnOnce() + Send>;
 
-    /// How often each of `pieces` is done where helpers are threads of their own.
+    /// How often each of `pieces` is done if helpers are separate threads.
     fn counts(pieces: usize, helpers: usize) -> Vec<usize> {
         let done: Vec<AtomicUsize> = (0..pieces).map(|_| AtomicUsize::new(0)).collect();
         let work = |k: usize| {

@@ -23,7 +23,7 @@ const PARKED: u8 = 1;
 const SIGNALLED: u8 = 2;
 const ASSIGNED: u8 = 3;
 
-/// On a line of its own: who waits in it looks at it all the time.
+/// On a separate cache line, because the thread that waits in it polls it.
 #[repr(align(128))]
 struct Slot {
     state: AtomicU8,
@@ -36,7 +36,7 @@ impl Slot {
 }
 pub struct Standby {
     slots: [Slot; MAX_PARKED],
-    /// How many wait in them, roughly.
+    /// About how many threads wait in them.
     waiting: AtomicUsize,
 }
 impl Standby {
@@ -50,7 +50,7 @@ impl Standby {
     pub fn has_parked(&self) -> bool {
         self.waiting.load(Ordering::Relaxed) > 0
     }
-    /// Gives a task to a thread that waits, or to one that `wake` gets, which stays afterwards.
+    /// Gives a task to a thread that waits, or to one that `wake` wakes, which stays afterwards.
     pub fn call(&'static self, task: HelperTask, wake: impl FnOnce(HelperTask)) {
         let Some(slot) = self.slots.iter().find(|s| s.changes(PARKED, SIGNALLED)) else {
             return wake(Box::new(move || {
@@ -61,7 +61,7 @@ impl Standby {
         *slot.task.lock().unwrap_or_else(|e| e.into_inner()) = Some(task);
         slot.state.store(ASSIGNED, Ordering::Release);
     }
-    /// Runs tasks until none has come for a while.
+    /// Runs tasks until there has been no task for a while.
     fn stay(&self) {
         while let Some(task) = self.wait() {
             task();

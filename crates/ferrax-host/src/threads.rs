@@ -15,7 +15,7 @@ static WANTED: AtomicUsize = AtomicUsize::new(0);
 static STANDBY: Standby = Standby::new();
 static POOL: Mutex<Option<(u32, usize, Arc<rayon::ThreadPool>)>> = Mutex::new(None);
 
-/// Runs that are under way. Each has a thread, so that this many fewer are left to help: with as many devices as cores, none is.
+/// Runs that are under way. Each has a thread, so this many fewer are left to help: none if there are as many devices as cores.
 static RUNNING: AtomicUsize = AtomicUsize::new(0);
 
 /// A run that is under way, until it is dropped.
@@ -252,7 +252,7 @@ pub fn for_ranges(n: usize, cost: Option<&Cost>, cancel: &AtomicBool, work: &(dy
         }
     }
 }
-/// [`for_ranges`] of work that may fail. The first error is given; the other pieces run all the same.
+/// [`for_ranges`] of work that may fail. The first error is returned; the other pieces run nevertheless.
 pub fn try_ranges(
     n: usize,
     cost: Option<&Cost>,

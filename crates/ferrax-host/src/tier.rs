@@ -14,7 +14,7 @@ pub enum Tier {
 
 impl Tier {
     pub const ALL: [Tier; 3] = [Tier::Portable, Tier::Avx2, Tier::Avx512];
-    /// Whether this machine has it.
+    /// Whether this machine has the instructions of this tier.
     pub fn is_available(self) -> bool {
         #[cfg(target_arch = "x86_64")]
         return match self {

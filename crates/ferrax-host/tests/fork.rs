@@ -1,4 +1,4 @@
-//! A forked child has none of its parent's threads; it makes its own. Alone in this file, for forking wants a process without others.
+//! A forked child does not have its parent's threads; it starts its own. Alone in this file, since a fork needs a process without other threads.
 #![cfg(unix)]
 use ferrax_host::threads::{Cost, for_ranges, set_num_threads};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -1,8 +1,8 @@
 //! Reduction of general matrices to upper bidiagonal form by reflections from the left and from the right, a panel of columns and rows at a time.
 //!
 //! ```text
-//! for each 32 columns:  each one:  what the panel has changed of it;  its reflection v;  A' v, which gives the row and its reflection u;  A u
-//!                       then A -= V Y' + X U'  for all that is right of and below them, a product
+//! for each 32 columns:  for each column:  apply the panel's changes;  its reflection v;  A' v, which gives the row and its reflection u;  A u
+//!                       then A -= V Y' + X U'  for the rest of the matrix, right of and below them: a product
 //! ```
 //! `u` is the row minus multiples of a unit vector, and the row is a known one minus a multiple of `A' v`. So `A u` needs only `A (A' v)`, and the matrix, stored in
 //! strips of columns, is read once for both. Dongarra, Hammarling and Sorensen 1989 (LAPACK working note 2); Howell, Demmel, Fulton, Hammarling and Marmol 2008
@@ -19,20 +19,20 @@ use ferrax_kernel::Res;
 
 /// Columns of a panel.
 const PANEL: usize = 32;
-/// Pieces that a product with a vector is cut into, where it is worth that.
+/// Pieces that a product with a vector is cut into, if that pays.
 const PIECES: usize = 4;
 
 /// Columns of a strip.
 pub const fn strip_of<T: RowElement>() -> usize {
     STRIP * T::GROUP
 }
-/// Elements of a row of `n` columns: whole strips, and rows that follow each other do not meet in the same lines of the cache.
+/// Elements of a row of `n` columns: whole strips, such that consecutive rows do not conflict in the cache.
 pub fn row_of_strips<T: RowElement>(n: usize) -> usize {
     let n = n.next_multiple_of(strip_of::<T>());
     n + if (n * size_of::<T>()).is_multiple_of(1024) { T::GROUP } else { 0 }
 }
 
-/// A matrix on its way, of `m >= n` rows.
+/// A matrix during its reduction, of `m >= n` rows.
 #[derive(Clone, Copy)]
 pub struct General<T> {
     /// Strip after strip of all rows; zero beyond `n`.
@@ -69,7 +69,7 @@ struct PanelPair<T> {
     v: *mut T,
     /// `-Y'` above `-U'`, of `n` elements each.
     u: *mut T,
-    /// The panel's columns, and the next one, as they were.
+    /// The panel's columns, and the next one, before the panel's changes.
     columns: *mut T,
     /// A row before `A' v` is taken off, and after; sums of groups and of pieces; coefficients, twice; ones.
     row: *mut T,

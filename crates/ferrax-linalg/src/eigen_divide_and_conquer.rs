@@ -64,7 +64,7 @@ pub fn in_turn(
     failed.into_inner().map_or(Ok(()), Err)
 }
 
-/// Eigenvalues rising in `d`, of the matrix with diagonals `d` and `e` (whose last element is none); and which rows of `x.q` belong to them; or
+/// Eigenvalues rising in `d`, of the matrix with diagonals `d` and `e` (whose last element is not used); and which rows of `x.q` belong to them; or
 /// nothing where QR steps do not converge.
 ///
 /// # Safety

@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const LEAF: usize = 31;
 
 /// Singular values in `values`, and which rows of `u` and `v` belong to them, from the least up; of the upper bidiagonal matrix of `d` and `e` (whose
-/// last element is none); or nothing where QR steps do not converge.
+/// last element is not used); or `None` if QR steps do not converge.
 ///
 /// # Safety
 /// `u` and `v` have as many rows and columns as `d` has elements, this caller's.
@@ -73,8 +73,8 @@ pub unsafe fn bidiagonal<T: RowElement>(
     Ok(Some(order))
 }
 
-/// Singular values in the place of `d`, from the greatest down, of the upper bidiagonal matrix of `d` and `e` (whose last element is none); or whether QR
-/// steps do not converge. Without vectors there is nothing to turn, and steps are quicker than dividing.
+/// Singular values in the place of `d`, from the greatest down, of the upper bidiagonal matrix of `d` and `e` (whose last element is not used); whether QR
+/// steps have converged. Without vectors there is nothing to rotate, and QR steps are faster than divide and conquer.
 pub fn values(d: &mut [f64], e: &mut [f64]) -> bool {
     if d.iter().chain(e.iter().take(d.len() - 1)).all(|x| *x == 0.0) {
         d.fill(0.0);
@@ -219,7 +219,7 @@ impl<T: RowElement> Both<'_, T> {
         unsafe { *u.q.add(middle * u.lead + middle) = T::narrow(1.0) };
         let rising = merge_ascending(values, &order[..n], start, [at, at + 1]);
         let most = rising.last().map_or(0.0, |i| values[*i]);
-        // of parts that are nothing beside the whole, less would vanish when squared
+        // parts that are negligible beside the whole would vanish when squared
         let most = most.max(alpha.abs()).max(beta.abs()).max(self.norm / 1024.0);
         let tolerance = 8.0 * T::ROUNDING * most;
         values[at] = 0.0;
@@ -289,12 +289,12 @@ fn left_or_right(
 
 /// A rotation that takes (f, g) to (r, 0).
 fn rotation(f: f64, g: f64) -> (f64, f64, f64) {
-    // PERF: of numbers whose squares are none too small, as nearly all are, no more is needed.
+    // PERF: enough for numbers whose squares are not too small, which nearly all are.
     let r = (f * f + g * g).sqrt();
     let r = if (1e-140..1e140).contains(&r) { r } else { f.hypot(g) };
     if r == 0.0 { (1.0, 0.0, 0.0) } else { (f / r, g / r, r) }
 }
-/// Takes the column that is too much to zero: by rotations of columns, which make it lower bidiagonal, then of rows.
+/// Takes the extra column to zero: by rotations of columns, which make the matrix lower bidiagonal, then of rows.
 fn squared(d: &mut [f64], e: &mut [f64], turn: &mut dyn FnMut(bool, usize, f64, f64)) {
     let n = d.len();
     for i in 0..n {
@@ -316,7 +316,7 @@ fn squared(d: &mut [f64], e: &mut [f64], turn: &mut dyn FnMut(bool, usize, f64, 
     }
 }
 /// Diagonalises an upper bidiagonal matrix; `turn(left, i, c, s)` is called for each rotation of i and i + 1 (Golub and Van Loan, algorithm 8.6.2; Demmel and Kahan
-/// 1990, without shift where a value is nothing).
+/// 1990, without a shift if a value is negligible).
 fn steps(d: &mut [f64], e: &mut [f64], turn: &mut impl FnMut(bool, usize, f64, f64)) -> bool {
     const MAX_STEPS: usize = 60;
     let n = d.len();

@@ -14,7 +14,7 @@ use ferrax_host::panel::{self, Divisible, Matrices, Rows};
 pub const SIDES: usize = 64;
 const STRIP: usize = 32;
 
-/// `op(a) x = b`: `n` equations, coefficients at their strides, lower or upper; sides at theirs, in whose place the unknowns come.
+/// `op(a) x = b`: `n` equations, lower or upper, with strides of coefficients and of right-hand sides, which the unknowns replace.
 #[derive(Clone, Copy)]
 pub struct System {
     pub a: *const u8,

@@ -1,8 +1,8 @@
 //! Reduction of symmetric matrices to tridiagonal form by reflections, a panel of columns at a time.
 //!
 //! ```text
-//! for each 32 columns:  each one:  what the panel has changed of it;  its reflection v;  w = A v, less what the panel has changed of that
-//!                       then A -= V W' + W V'  for all that is right of them, a product
+//! for each 32 columns:  for each column:  apply the panel's changes;  its reflection v;  w = A v with the panel's changes
+//!                       then A -= V W' + W V'  for the rest of the matrix, right of them: a product
 //! ```
 //! So half of the operations are a matrix product. The other half reads the lower triangle of the matrix once for each column, and uses each element
 //! twice. Dongarra, Hammarling and Sorensen 1989 (LAPACK working note 2); Golub and Van Loan 8.3.1.
@@ -23,7 +23,7 @@ const PIECES: usize = 4;
 /// Rows of one piece of a panel's update.
 const ROWS: usize = 64;
 
-/// A matrix on its way.
+/// A matrix during its reduction.
 #[derive(Clone, Copy)]
 pub struct Symmetric<T> {
     /// `n` rows rounded up to groups, at distance `lead`; the lower triangle is read, with the
@@ -123,7 +123,7 @@ unsafe fn column<T: RowElement>(
         let rows = |a: *const T, from: usize| RowBlock { a: a.add(from), lead, count: i, n: whole - from };
         let one = |a: *const T, from: usize| RowBlock { a: a.add(from), lead, count: 1, n: whole - from };
         let (left_w, right_v) = (left.add(PANEL * lead), right.add(PANEL * lead));
-        // what the panel has changed of it
+        // apply the panel's changes
         for p in 0..i {
             *some.add(p) = *right.add(p * lead + j);
             *others.add(p) = *right_v.add(p * lead + j);
@@ -182,7 +182,7 @@ unsafe fn scaled<T: RowElement>(w: &mut [T], v: &[T], tau: T, half: T, minus_w: 
     }
 }
 
-/// `w = A v` for what is right of and below the group at `from`, before which `v` is zero.
+/// `w = A v` for the part right of and below the group at `from`, before which `v` is zero.
 ///
 /// # Safety
 /// As of [`reduce`].
@@ -198,7 +198,7 @@ unsafe fn times_vector<T: RowElement>(
     let whole = x.n.next_multiple_of(T::GROUP);
     let rows = whole - from;
     let pieces = if rows >= LinalgTuning::DEFAULT.min_rows_in_pieces { PIECES } else { 1 };
-    // as much of the triangle for each
+    // an equal part of the triangle for each
     let cut = |p: usize| group_of::<T>(from + (rows as f64 * (p as f64 / pieces as f64).sqrt()) as usize);
     let (a, lead) = (SharedPtr(x.a.cast()), x.lead);
     let (v, sums) = (SharedPtr(v.cast_mut().cast()), SharedPtr(sums.cast()));
@@ -240,7 +240,7 @@ unsafe fn times_vector<T: RowElement>(
     Ok(())
 }
 
-/// What a panel takes off the rows from `end` on, by pieces with a part of the lower triangle each.
+/// Subtracts a panel's product from the rows from `end` on, in pieces with a part of the lower triangle each.
 ///
 /// # Safety
 /// As of [`reduce`].

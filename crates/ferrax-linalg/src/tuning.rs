@@ -18,7 +18,7 @@ pub struct LinalgTuning {
     pub min_blocked_cholesky: usize,
     pub min_blocked_spectral: usize,
     pub min_blocked_system: usize,
-    /// The most that one side of a matrix is the longer where singular values alone are made without a triangular factor.
+    /// The greatest ratio of the sides of a matrix up to which singular values alone are computed without a triangular factor.
     pub max_aspect_of_values: usize,
     /// Rows of the rest of a symmetric matrix, and elements of the rest of a general one, from
     /// which products with vectors are cut into pieces, which threads share. The order of pieces

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 
 pub use NothingBlocked as BlockedDecomposition;
 
-/// There is none.
+/// Without the feature there are no blocked decompositions.
 pub enum NothingBlocked {}
 impl NothingBlocked {
     pub fn bytes(&self) -> usize {

@@ -24,7 +24,7 @@ fn kinds(m: usize, n: usize) -> Vec<(Decomposition, [usize; 2])> {
     out.push((Decomposition::Cholesky, [n, n]));
     out
 }
-/// Matrices of all sorts: of full rank, of less, zero, huge, tiny, with values that coincide, and with what is no number.
+/// Matrices of all kinds: of full rank, of lower rank, zero, huge, tiny, with values that coincide, and with NaN.
 fn sorts(rng: &mut Rng, [m, n]: [usize; 2], complex: bool, batch: usize) -> Vec<Matrix> {
     let sort = |k: usize| -> Matrix {
         let mut a = numbers(rng, m * n, complex);

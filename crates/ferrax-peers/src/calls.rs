@@ -1,48 +1,48 @@
 //! The calls that processes of a run make together, and why a wait for another process is in vain.
 //!
 //! A *call* is a program that several processes run together, or an exchange on the host. Each process counts its calls with every other one, and the n-th
-//! call of two processes must be the same for both. A process that waits sends those that it waits for the number of its call and a digest of all up to it. They compare
-//! them with their own, at once or when they make the call, and both report the first call that differs. A process that has finished a call says so, and
-//! how many messages it has sent: once these have arrived, a wait for another one is in vain.
+//! call of two processes must be the same for both. A process that waits sends the number of its call, and a digest of all calls up to it, to those
+//! that it waits for. They compare them with their own, at once or when they make the call, and both report the first call that differs. A process
+//! that has finished a call reports that, and how many messages it has sent: once these have arrived, a wait for another one is in vain.
 //!
 //! ```text
-//! 0 -- waits in call 3, digest 7 --> 1     1 -- the same | something else | digests, differs in 2 | finished, 12 messages sent --> 0
+//! 0 -- waits in call 3, digest 7 --> 1     1 -- the same call | digests, call 2 differs | finished, 12 messages sent --> 0
 //! ```
 //!
-//! INVARIANT: a wait ends by an error only for a known cause: its peer has died or ended, runs something else, has given the call up or finished it, has not
-//! answered for the heartbeat's time, or processes have waited for each other without a change for the time of a circle. Whichever holds, it does end.
-mod waits;
+//! INVARIANT: a wait ends by an error only for a known cause: its peer has died or ended, runs something else, has given the call up or finished it,
+//! or has not answered for the heartbeat's time; or processes have waited for each other in a circle, without a change, for the time of
+//! [`Bounds`]. If one of these holds, the wait ends.
 
 use crate::status::{Status, Waiter, texts};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Of so many calls with one process that are finished the digests are kept, and of so many the texts.
+/// The number of finished calls with one process whose digests are kept, and whose texts are kept.
 const KEPT: u64 = 256;
 const TEXTS: u64 = 32;
 /// Digests in one message.
 const DIGESTS: usize = 100;
-/// How often a waiting process asks: in its first second, and later.
+/// The time between two questions of a waiting process: in its first second, and later.
 pub const LOOK: Duration = Duration::from_millis(200);
 const ASK: Duration = Duration::from_secs(2);
-/// How long an error is kept back until the other process's program is here, or its place.
+/// How long an error is delayed until the text of the other process's program has arrived, or its place.
 const TELLS: Duration = Duration::from_secs(5);
 const TELLS_PLACE: Duration = Duration::from_secs(1);
-/// A peer that only receives has so long to take its message after it has finished the call.
+/// The time in which a peer that only receives must take its message after it has finished the call.
 const TAKES: Duration = Duration::from_secs(2);
 
 /// The text of a call's program, made when it is needed.
 pub type Text = Arc<dyn Fn() -> String + Send + Sync>;
 
-/// How long a wait may last without an answer, and while processes wait for each other; `None` for ever.
+/// How long a wait may last without an answer, and while processes wait for each other; `None`: for ever.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
     pub silence: Option<Duration>,
     pub circle: Option<Duration>,
 }
 impl Bounds {
-    /// How often a wait that has lasted a second asks.
+    /// The time between two questions of a wait that has lasted a second.
     fn ask(&self) -> Duration {
         [self.silence, self.circle].iter().flatten().fold(ASK, |least, b| least.min(*b / 4))
     }
@@ -51,7 +51,7 @@ impl Bounds {
 /// Why a wait is in vain.
 #[derive(Clone)]
 pub enum Cause {
-    /// A call with a peer is another one there; whether it is the first such call, its text here, and there.
+    /// A call differs from the peer's: whether it is the first such call, its text here, and its text there.
     Different {
         peer: usize,
         index: u64,
@@ -62,7 +62,7 @@ pub enum Cause {
     Died {
         peer: usize,
     },
-    /// The peer does not continue the call, and where it is.
+    /// The peer does not continue the call; why, and where its program is.
     GivenUp {
         peer: usize,
         why: String,
@@ -88,7 +88,7 @@ pub enum Cause {
         processes: Vec<usize>,
     },
 }
-/// How a process that has come to its end goes on.
+/// The state of a process that waits for the others at its end.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Farewell {
     /// Others have not ended yet.
@@ -102,46 +102,46 @@ pub enum Farewell {
 }
 
 struct Call {
-    /// Of this call and all before it with the peer, so that one that differs is seen in each later one, too.
+    /// The digest of this call and of all calls before it with the peer, so that a difference shows in each later call as well.
     digest: u64,
     text: Option<Text>,
 }
 #[derive(Default)]
 struct Peer {
-    /// Made with it, and those that are remembered, by index.
+    /// The number of calls made with the peer; `made`: those that are remembered, by index.
     calls: u64,
     digest: u64,
     made: BTreeMap<u64, Call>,
-    /// Those that this process has not finished, and the first whose text is kept.
+    /// The calls that this process has not finished, and the first call whose text is kept.
     open: BTreeSet<u64>,
     first_text: u64,
-    /// The index and the digest of the call that it waits in.
+    /// The index and the digest of the call that the peer waits in.
     asked: Option<(u64, u64)>,
-    /// Since when an answer is due.
+    /// The time since which an answer is due.
     due: Option<Duration>,
-    /// Where its program is, and when it said so.
+    /// Where the peer's program is, and when it reported that.
     place: Option<(String, Duration)>,
     ended: Option<(u64, u64)>,
-    /// The reason, and when it was heard, by index.
+    /// Why the peer has given up a call, and when it reported that, by index.
     given_up: BTreeMap<u64, (String, Duration)>,
-    /// How many messages it had sent when it had finished a call, and since when this process knows.
+    /// How many messages the peer had sent when it finished a call, and when it reported that.
     finished: BTreeMap<u64, (u64, Duration)>,
-    /// The calls that this process has finished, and how many messages it had sent then.
+    /// The calls that this process has finished, and how many messages it had sent by then.
     done: BTreeMap<u64, u64>,
-    /// The last call that it has said to have made as this process did.
+    /// The last call that the peer has confirmed to be the same.
     same: Option<u64>,
     died: bool,
     differs: Option<Differs>,
-    /// The first of its digests that differs, as far as they are here; and whether all are.
+    /// The first digest that differs among those that have arrived; `compared`: whether all have arrived.
     lowest: Option<u64>,
     compared: bool,
-    /// Of its programs, and whether each is whole.
+    /// The texts of the peer's programs, and whether each is complete.
     texts: BTreeMap<u64, (String, bool)>,
-    /// Up to which call it has this process's digests.
+    /// The call up to which the peer has this process's digests.
     informed: Option<u64>,
 }
 impl Peer {
-    /// Forgets calls that are finished and old; their texts.
+    /// Forgets old finished calls; returns their texts.
     fn forget(&mut self) -> Vec<Text> {
         let mut texts = vec![];
         let open = self.open.first().copied().unwrap_or(self.calls);
@@ -157,7 +157,7 @@ impl Peer {
         texts
     }
 }
-/// The first call known to differ, and since when one is.
+/// The first call that is known to differ, and since when one is.
 #[derive(Clone, Copy)]
 struct Differs {
     index: u64,
@@ -169,11 +169,11 @@ struct Wait {
     asks: Duration,
     round: u64,
     missing: Vec<usize>,
-    /// In which processes wait for each other: since when, and when last heard.
+    /// The circles of processes that wait for each other: the times of the first and the last report.
     circles: BTreeMap<Vec<Waiter>, (Duration, Duration)>,
 }
 
-/// What a process knows of the calls of all.
+/// What a process knows about the calls of all processes.
 pub struct Calls {
     here: usize,
     bounds: Bounds,
@@ -183,16 +183,16 @@ pub struct Calls {
     numbers: u64,
     waits: BTreeMap<u64, Wait>,
     waits_made: u64,
-    /// The rounds of waits of others that were forwarded.
+    /// The rounds of other processes' waits that were forwarded.
     forwarded: BTreeMap<Waiter, u64>,
-    /// The time that this process was awake: while it was stopped, no answer was due.
+    /// How long this process has been awake: while it was stopped, no answer was due.
     clock: Duration,
     heard_at: Option<Duration>,
     farewell: Option<(Duration, Duration)>,
     out: Vec<(usize, Status)>,
     texts_wanted: Vec<(usize, u64, Option<Text>)>,
     places_wanted: BTreeSet<usize>,
-    /// Texts that are not needed any more: what drops them may run code of the host.
+    /// Texts that are not needed any more: dropping them may run code of the host.
     forgotten: Vec<Text>,
 }
 
@@ -200,7 +200,7 @@ pub struct Calls {
 fn mix(h: u64, n: u64) -> u64 {
     (h.rotate_left(5) ^ n).wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
-/// Keeps the youngest.
+/// Keeps the last entries.
 fn prune<T>(map: &mut BTreeMap<u64, T>, keep: u64) {
     while map.len() as u64 > keep {
         map.pop_first();
@@ -231,7 +231,7 @@ impl Calls {
     pub fn set_bounds(&mut self, bounds: Bounds) {
         self.bounds = bounds;
     }
-    /// It is this time, on a clock that does not go back. Of a step longer than a second the rest does not count: this process was stopped.
+    /// Sets the time, of a clock that does not go back. A step of more than a second counts as one second: this process was stopped.
     pub fn tick(&mut self, now: Duration) {
         let since = self.heard_at.replace(now).map_or(Duration::ZERO, |at| now.saturating_sub(at));
         self.clock += since.min(Duration::from_secs(1));
@@ -241,22 +241,22 @@ impl Calls {
             self.out.push((peer, status));
         }
     }
-    /// What is to be sent, and to whom, in this order.
+    /// The messages to send and their receivers, in this order.
     pub fn outgoing(&mut self) -> Vec<(usize, Status)> {
         std::mem::take(&mut self.out)
     }
     pub fn has_outgoing(&self) -> bool {
         !self.out.is_empty() || !self.texts_wanted.is_empty()
     }
-    /// What was asked for: texts of calls, for [`Calls::text`].
+    /// The texts of calls that others have asked for, to be passed to [`Calls::text`].
     pub fn texts_wanted(&mut self) -> Vec<(usize, u64, Option<Text>)> {
         std::mem::take(&mut self.texts_wanted)
     }
-    /// Answers one of `texts_wanted`; empty where it is forgotten.
+    /// Answers one of `texts_wanted`; empty if the text was forgotten.
     pub fn text(&mut self, peer: usize, index: u64, text: &str) {
         texts(index, text).into_iter().for_each(|t| self.tell(peer, t));
     }
-    /// Whether another process wants to know where this one is, for [`Calls::place`].
+    /// Whether another process has asked where this one is, to be passed to [`Calls::place`].
     pub fn is_place_wanted(&self) -> bool {
         !self.places_wanted.is_empty()
     }
@@ -265,7 +265,7 @@ impl Calls {
             self.tell(p, Status::Place(place.into()));
         }
     }
-    /// What the caller drops while it holds no lock.
+    /// Texts for the caller to drop while it holds no lock.
     pub fn forgotten(&mut self) -> Vec<Text> {
         std::mem::take(&mut self.forgotten)
     }
@@ -291,7 +291,7 @@ impl Calls {
         self.places.insert(self.numbers, places);
         self.numbers
     }
-    /// A call of other processes is another one, whatever it runs: its messages have other numbers.
+    /// The digest with the processes of the call: a call of other processes is a different one, as its messages have other numbers.
     fn of_group(&self, peers: &[usize], digest: u64) -> u64 {
         let mut group = peers.to_vec();
         group.push(self.here);
@@ -305,14 +305,15 @@ impl Calls {
     fn peers_of(&self, call: u64) -> Vec<(usize, u64)> {
         self.places.get(&call).map_or_else(Vec::new, |all| all.iter().map(|(p, index)| (*p, *index)).collect())
     }
-    /// This process does not continue a call.
+    /// Reports that this process does not continue a call.
     pub fn give_up(&mut self, call: u64, why: &str) {
         for (p, index) in self.peers_of(call) {
             self.tell(p, Status::GivenUp { index, why: why.into() });
             self.places_wanted.insert(p);
         }
     }
-    /// This process sends nothing more for a call, continued or not; `sent` are its messages to each process, in all. Called once, after all else of the call.
+    /// Reports that this process sends nothing more for a call, whether it has completed it or not. `sent`: the number of its messages to each
+    /// process so far. Called once, as the last function of a call.
     pub fn finish(&mut self, call: u64, sent: &[u64]) {
         for (p, index) in self.peers_of(call) {
             let Some(peer) = self.peers.get_mut(&p) else { continue };
@@ -327,12 +328,12 @@ impl Calls {
         }
         self.places.remove(&call);
     }
-    /// A message of a peer belongs to another program than that of a call.
+    /// Notes that a message of a peer belongs to another program than that of the call.
     pub fn is_other(&mut self, call: u64, peer: usize) {
         let index = self.index(call, peer).unwrap_or_default();
         self.differ(peer, index);
     }
-    /// A peer does not live any more.
+    /// Notes that a peer has died.
     pub fn died(&mut self, peer: usize) {
         if let Some(peer) = self.peers.get_mut(&peer) {
             peer.died = true;
@@ -342,16 +343,16 @@ impl Calls {
     pub fn dead(&self) -> Vec<usize> {
         self.peers.iter().filter(|(_, x)| x.died).map(|(p, _)| *p).collect()
     }
-    /// Whether a peer has said that it ends.
+    /// Whether a peer has reported that it ends.
     pub fn has_ended(&self, peer: usize) -> bool {
         self.peers.get(&peer).is_some_and(|x| x.ended.is_some())
     }
-    /// Where the program of a peer was when it last said so.
+    /// Where the program of a peer was when it last reported that.
     pub fn place_of(&self, peer: usize) -> Option<String> {
         self.peers.get(&peer)?.place.as_ref().map(|p| p.0.clone())
     }
 
-    /// Whether the call that a peer waits in is the one that this process has made, if it has.
+    /// Compares the call that a peer waits in with this process's call of that index, if it has made one.
     fn compare(&mut self, p: usize) {
         if let Some(peer) = self.peers.get(&p)
             && let Some((index, digest)) = peer.asked
@@ -360,7 +361,7 @@ impl Calls {
             self.differ(p, index);
         }
     }
-    /// A call differs on a peer, which gets the digests of all up to it: the first that differs counts.
+    /// Notes that a call differs from the peer's, and sends the peer the digests of all calls up to it: the first that differs counts.
     fn differ(&mut self, p: usize, index: u64) {
         let (Some(peer), since) = (self.peers.get_mut(&p), self.clock) else { return };
         let differs = match peer.differs {
@@ -380,7 +381,7 @@ impl Calls {
         self.texts_wanted.push((p, index, text));
     }
 
-    // ---- what others say
+    // ---- reports of other processes
 
     pub fn heard(&mut self, from: usize, status: Status) {
         let clock = self.clock;
@@ -432,7 +433,7 @@ impl Calls {
         let Some(peer) = self.peers.get_mut(&from) else { return };
         peer.asked = Some((index, digest));
         let same = index < peer.calls && peer.made.get(&index).is_none_or(|mine| mine.digest == digest);
-        // of one that is forgotten, what was sent up to a later one will do
+        // for a call that is forgotten, the number of messages sent up to a later one will do
         let is_done = index < peer.calls && !peer.open.contains(&index);
         let done = peer.done.range(index..).next().map(|(_, sent)| *sent).filter(|_| is_done);
         self.tell(from, if same { Status::Same(index) } else { Status::Pong });

@@ -1,8 +1,8 @@
-//! What the processes of a run exchange: messages of their programs ([`transfers`]), and what they report of their calls ([`calls`]).
+//! The communication between the processes of a run: messages of their programs ([`transfers`]), and reports about their calls ([`calls`]).
 //!
-//! Neither knows what carries bytes: that is a [`Wire`], MPI in a run and a table in `tests/model.rs`, which runs three processes in random orders.
+//! Both send bytes over a [`Wire`]: MPI in a run, and a table in `tests/model.rs`, which runs three processes in random orders.
 //!
-//! INVARIANT: nothing here blocks, reads a clock or starts a thread: the caller polls, and says what time it is.
+//! INVARIANT: nothing here blocks, reads a clock or starts a thread: the caller polls, and passes the time.
 #![forbid(unsafe_code)]
 pub mod calls;
 pub mod status;
@@ -11,13 +11,13 @@ pub mod watch;
 
 use std::sync::Arc;
 
-/// What carries bytes between processes. Its functions return at once; one thread at a time calls them.
+/// A transport of bytes between processes. Its functions return at once; one thread at a time calls them.
 ///
 /// Messages of one process to another with one tag arrive in the order in which they were sent.
 pub trait Wire: Send {
     /// Begins to send the bytes, in pieces where they are many.
     fn send(&self, to: usize, tag: i32, data: Arc<Vec<u8>>) -> Result<Box<dyn Sending>, String>;
-    /// The first message with the tag (without one: of any) from a process, if one has begun to arrive.
+    /// The first message with the tag (`None`: with any) from a process, if one has begun to arrive.
     fn take(&self, from: usize, tag: Option<i32>) -> Result<Option<Vec<u8>>, String>;
     /// Begins to receive the pieces of so many bytes.
     fn receive(&self, from: usize, tag: i32, bytes: usize) -> Result<Box<dyn Receiving>, String>;

@@ -1,17 +1,17 @@
-//! What a process reports to another one of its calls, as bytes.
+//! Reports of a process to another one about its calls, as bytes.
 //!
 //! ```
 //! use ferrax_peers::status::Status;
-//! let said = Status::Waits { index: 3, digest: 7, wait: 1, round: 0 };
-//! assert_eq!(Status::read(&said.bytes()), Some(said));
+//! let status = Status::Waits { index: 3, digest: 7, wait: 1, round: 0 };
+//! assert_eq!(Status::read(&status.bytes()), Some(status));
 //! ```
 //!
-//! INVARIANT: each is short, so that MPI sends it without an answer of the receiver: long texts are cut ([`texts`]), and so are lists of digests.
+//! INVARIANT: each is short, so that MPI sends it without an answer of the receiver: long texts and lists of digests are cut ([`texts`]).
 
-/// Bytes of a text in one message.
+/// The most bytes of a text in one message.
 const PIECE: usize = 2 << 10;
 
-/// A process that waits, and which of its waits it is.
+/// A process that waits, and the number of its wait.
 pub type Waiter = (usize, u64);
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -23,9 +23,9 @@ pub enum Status {
         wait: u64,
         round: u64,
     },
-    /// The last call in which the receiver waits that the sender has made as the receiver did.
+    /// The last call in which the receiver waits that is the same for the sender.
     Same(u64),
-    /// All devices of the sender have finished a call; so many messages it has sent in all.
+    /// All devices of the sender have finished a call; the number of messages that it has sent in all.
     Finished {
         index: u64,
         sent: u64,
@@ -42,7 +42,7 @@ pub enum Status {
     Pong,
     /// Where the sender's program is.
     Place(String),
-    /// The sender makes no more calls than these, and has sent so many messages in all.
+    /// The sender makes no more calls than these; the number of messages that it has sent in all.
     Ended {
         calls: u64,
         sent: u64,

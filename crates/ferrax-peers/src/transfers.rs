@@ -7,12 +7,12 @@
 //!
 //! Pieces between two processes with one tag arrive in the order in which they were sent. A message that arrives before this process asks for it is kept.
 //!
-//! INVARIANT: what the wire reads or writes is kept until it has completed, also of transfers that are given up; nothing uses the wire after `close`.
+//! INVARIANT: memory that the wire reads or writes is kept until it is done, also for transfers that are given up; nothing uses the wire after `close`.
 use super::{Receiving, Sending, Wire};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// Bytes of a message up to which it is one piece: MPI libraries send as many without an answer of the receiver, so that it does not wait for the sender
+/// The most bytes of a message in one piece: MPI libraries send as many without an answer of the receiver, so that it does not wait for the sender
 /// when it takes one.
 const SHORT: usize = 3 << 10;
 const HEADER: usize = 24;
@@ -33,21 +33,21 @@ struct State {
     /// How many messages were sent to each process, and taken from each.
     sent: Vec<u64>,
     taken: Vec<u64>,
-    /// By sender and number, of those that no transfer has asked for yet.
+    /// Messages that no transfer has asked for yet, by sender and number.
     early: HashMap<(usize, u64), Arriving>,
-    /// Of transfers that were given up.
+    /// The memory of transfers that were given up.
     abandoned_sends: Vec<Box<dyn Sending>>,
     abandoned: Vec<Box<dyn Receiving>>,
 }
 /// A process's messages over one communicator.
 pub struct Messages {
     state: Mutex<State>,
-    /// The process that made it: a forked child may find the lock held, and must not use the wire.
+    /// The process that created it: a forked child may find the lock held, and must not use the wire.
     owner: u32,
 }
 
 fn closed() -> String {
-    "the processes of the run exchange nothing any more: this one has come to its end".into()
+    "this process has ended its communication with the other processes of the run".into()
 }
 impl State {
     fn wire(&self) -> Result<&dyn Wire, String> {
@@ -79,7 +79,7 @@ impl State {
         self.sent[to] += 1;
         Ok(())
     }
-    /// Takes a message that has begun to arrive, whichever transfer it is for. Whether there was one.
+    /// Takes a message that has begun to arrive, for any transfer. Whether there was one.
     fn take(&mut self, from: usize, tag: Option<i32>) -> Result<bool, String> {
         let Some(mut piece) = self.wire()?.take(from, tag)? else { return Ok(false) };
         let word = |k: usize| piece.get(8 * k..8 * k + 8).and_then(|b| b.try_into().ok()).map(u64::from_le_bytes);
@@ -96,7 +96,7 @@ impl State {
         self.taken[from] += 1;
         Ok(true)
     }
-    /// Keeps memory that bytes may still arrive in.
+    /// Keeps memory in which bytes may still arrive.
     fn abandon(&mut self, data: Data) {
         if let Data::Coming(receiving) = data {
             self.abandoned.push(receiving);
@@ -111,7 +111,7 @@ impl State {
     }
 }
 impl Messages {
-    /// The messages of one of `size` processes, over a wire that has so many tags.
+    /// The messages of one of `size` processes, over a wire with so many tags.
     pub fn new(wire: Box<dyn Wire>, tags: u64, size: usize) -> Arc<Messages> {
         let (sent, taken) = (vec![0; size], vec![0; size]);
         let (abandoned_sends, abandoned) = (vec![], vec![]);
@@ -168,7 +168,7 @@ struct Moving {
     wrong: Vec<usize>,
 }
 impl Moving {
-    /// Looks for the message of the k-th sender. Whether all of it is here.
+    /// Looks for the message of the k-th sender. Whether all of it has arrived.
     fn look(&mut self, s: &mut State, t: &Transfer, k: usize) -> Result<bool, String> {
         let key = (t.from[k], t.number);
         if self.found[k].is_none() && !self.wrong.contains(&key.0) {
@@ -197,7 +197,7 @@ impl Transfer {
     fn lock(&self) -> MutexGuard<'_, Moving> {
         self.moving.lock().unwrap_or_else(|e| e.into_inner())
     }
-    /// The messages, once, when all are here and this process's own have left.
+    /// The messages, once, when all have arrived and this process's own have left.
     pub fn poll(&self) -> Result<Option<Vec<Vec<u8>>>, String> {
         let (mut m, mut s) = (self.lock(), self.all.lock());
         let mut all = true;
@@ -243,7 +243,7 @@ impl Transfer {
     pub fn receives_from(&self, peer: usize) -> bool {
         self.from.contains(&peer)
     }
-    /// Whether a process that has sent `sent` messages in all has sent none for this: all of them have arrived.
+    /// Whether a process that has sent `sent` messages in all has not sent one for this: all of them have arrived.
     pub fn has_none(&self, peer: usize, sent: u64) -> Result<bool, String> {
         let (mut m, mut s) = (self.lock(), self.all.lock());
         while s.take(peer, None)? {}
@@ -251,7 +251,7 @@ impl Transfer {
         m.look(&mut s, self, k)?;
         Ok(s.taken[peer] >= sent && m.found[k].is_none() && !m.wrong.contains(&peer))
     }
-    /// Gives it up: what is under way completes by itself.
+    /// Gives the transfer up: messages under way complete by themselves.
     pub fn abandon(&self) {
         let (mut m, mut s) = (self.lock(), self.all.lock());
         let sends = std::mem::take(&mut m.sends);

@@ -1,6 +1,6 @@
 //! The state of the other processes over a [`Wire`] of its own, which a thread pumps several times a second.
 //!
-//! INVARIANT: no lock is held while texts are made or dropped, or an [`Awaited`] is used: they may need the host's lock.
+//! INVARIANT: no lock is held while texts are created or dropped, or an [`Awaited`] is used: they may need the host's lock.
 use super::calls::{Bounds, Calls, Cause, Farewell, Text};
 use super::transfers::Transfer;
 use super::{Sending, Wire};
@@ -8,14 +8,14 @@ use crate::status::Status;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-/// What a process waits for.
+/// The messages that a process waits for.
 pub trait Awaited {
     /// The processes that have not sent yet; if there is none, those that have not taken this process's messages yet.
     fn missing(&self) -> Result<Vec<usize>, String>;
     /// The processes whose message belongs to another program.
     fn wrong(&self) -> Result<Vec<usize>, String>;
     fn receives_from(&self, peer: usize) -> Result<bool, String>;
-    /// Whether a process that has sent `sent` messages in all has sent none for this.
+    /// Whether a process that has sent `sent` messages in all has not sent one for this.
     fn has_none(&self, peer: usize, sent: u64) -> Result<bool, String>;
 }
 impl Awaited for Transfer {
@@ -32,7 +32,7 @@ impl Awaited for Transfer {
         Transfer::has_none(self, peer, sent)
     }
 }
-/// Why a wait ends without what it is for.
+/// Why a wait ends without its messages.
 pub enum Vain {
     Cause(Cause),
     /// The wire has failed.
@@ -71,7 +71,7 @@ impl Watch {
     fn line(&self) -> MutexGuard<'_, Line> {
         self.line.lock().unwrap_or_else(|e| e.into_inner())
     }
-    /// Hears the others, and answers them. It is `now`, on a clock that does not go back.
+    /// Receives the reports of the others, and answers them. `now`: the time, of a clock that does not go back.
     pub fn pump(&self, now: Duration) -> Result<(), String> {
         {
             let line = self.line();
@@ -88,7 +88,7 @@ impl Watch {
         }
         self.flush()
     }
-    /// Sends what is to be sent.
+    /// Sends the messages that are ready.
     fn flush(&self) -> Result<(), String> {
         let wanted = self.calls().texts_wanted();
         for (p, index, text) in wanted {
@@ -105,7 +105,7 @@ impl Watch {
         sends.retain_mut(|s| !matches!(s.is_done(), Ok(true)));
         Ok(())
     }
-    /// Whether all that was said has left.
+    /// Whether all reports have been sent.
     pub fn is_sent(&self) -> bool {
         let line = self.line();
         line.sends.is_empty() && !self.calls().has_outgoing()
@@ -165,7 +165,7 @@ impl Watch {
     pub fn over(&self, wait: u64) {
         self.calls().over(wait);
     }
-    /// Looks whether a wait in a call is in vain, as far as was heard; what it asks is sent when the watch is pumped.
+    /// Checks whether a wait in a call is in vain, as far as is known; its questions are sent when the watch is pumped.
     pub fn look(&self, (wait, call): (u64, u64), of: &dyn Awaited) -> Result<(), Vain> {
         let (missing, wrong) = (of.missing()?, of.wrong()?);
         let complete = {
@@ -184,7 +184,7 @@ impl Watch {
         }
         Ok(())
     }
-    /// This process makes no more calls.
+    /// Reports that this process makes no more calls.
     pub fn end(&self, sent: &[u64]) {
         self.calls().end(sent);
     }

@@ -36,7 +36,7 @@ pub enum Where {
     Mesh(Arc<Layout>),
 }
 
-/// Where these values ask to be: on the mesh of those in parts, else on the device of those that are committed.
+/// The place that values require: the mesh of those in parts, else the device of those that are committed.
 pub fn place_of<V: Borrow<Value>>(x: &[V]) -> Res<Option<Where>> {
     let mut found: Option<(usize, Where)> = None;
     for (i, v) in x.iter().enumerate() {
@@ -60,7 +60,7 @@ pub fn place_of<V: Borrow<Value>>(x: &[V]) -> Res<Option<Where>> {
     }
     found.map(|(i, place)| beside_in_use(x[i].borrow(), i, place)).transpose()
 }
-/// The place, which must be that of the mesh in use where there is one.
+/// The place; if a mesh is in use, it must be that mesh.
 fn beside_in_use(x: &Value, i: usize, place: Where) -> Res<Where> {
     let Some(mesh) = in_use() else { return Ok(place) };
     let same = match &place {
@@ -85,7 +85,7 @@ fn told(v: &Value, i: usize) -> String {
     let ids = ids.join(", ");
     format!("argument {i} with shape {} and with device ids [{ids}] on platform {platform}", v.aval().long())
 }
-/// As [`place_of`], for what runs on one device: arrays in parts are brought to the first of theirs.
+/// As [`place_of`], for a computation on one device: arrays in parts are brought to their first device.
 pub fn device_of<V: Borrow<Value>>(x: &[V], default: &'static Device) -> Res<&'static Device> {
     Ok(match place_of(x)? {
         Some(Where::Mesh(l)) => l.devices()[0],
@@ -101,12 +101,12 @@ fn incompatible(x: &Value, i: usize, y: &Value, j: usize) -> Error {
     ))
 }
 
-/// The mesh that a program itself names, where it names devices: that of a body for parts, which names its axes, else that of a constraint.
+/// The mesh that a program names, if it names devices: the mesh of a `shard_map`, whose axes its body names, else that of a constraint.
 pub fn mesh_of_program(p: &Program) -> Option<Arc<Layout>> {
     let bodies = || p.eqns().iter().find_map(|e| mesh_of_bodies(&e.op));
     bodies().or_else(|| mesh_of_constraints(p))
 }
-/// The mesh of a body for parts, this op's own or one within it.
+/// The mesh of a `shard_map`: of this op, or of one within it.
 pub fn mesh_of_bodies(op: &Op) -> Option<Arc<Layout>> {
     match op {
         Op::ShardMap(s) => Layout::of_shard_map(s).map(Arc::new),
@@ -120,7 +120,7 @@ fn mesh_of_constraints(p: &Program) -> Option<Arc<Layout>> {
         op => op.bodies().iter().find_map(|b| mesh_of_constraints(b)),
     })
 }
-/// How a value is to lie on a mesh: as it does where it is on the mesh already, else whole on each device.
+/// The layout of a value on a mesh: its own if it is on the mesh already, else whole on each device.
 fn on_mesh(l: Option<&Arc<Layout>>, a: &Aval, place: &Layout) -> Arc<Layout> {
     let whole = || Arc::new(place.with(Spec::whole(a.rank())));
     match l {
@@ -131,15 +131,15 @@ fn on_mesh(l: Option<&Arc<Layout>>, a: &Aval, place: &Layout) -> Arc<Layout> {
 }
 
 thread_local! { static IN_USE: RefCell<Option<Arc<Layout>>> = const { RefCell::new(None) } }
-/// Makes a mesh the one that this thread's values which ask for no place go to; none: they go to its device.
+/// Sets the mesh for values of this thread that require no place; `None`: they go to the thread's device.
 pub fn set_in_use(mesh: Option<Arc<Layout>>) {
     drop(IN_USE.replace(mesh));
 }
-/// The mesh of values that ask for no place, where one is in use.
+/// The mesh for values that require no place, if one is in use.
 pub fn in_use() -> Option<Arc<Layout>> {
     IN_USE.with(|m| m.borrow().clone())
 }
-/// How values lie; `None` of those that are on one device.
+/// The layouts of values; `None` for values on one device.
 pub fn layouts_of<V: Borrow<Value>>(x: &[V]) -> Vec<Option<Arc<Layout>>> {
     x.iter().map(|v| layout_of(v.borrow()).cloned()).collect()
 }
@@ -147,11 +147,11 @@ pub fn layouts_of<V: Borrow<Value>>(x: &[V]) -> Vec<Option<Arc<Layout>>> {
 type Kept = HashMap<u64, Vec<(Op, Vec<Aval>, Arc<Spmd>)>>;
 thread_local! { static EAGER: RefCell<Kept> = RefCell::default() }
 const MAX_KEPT: usize = 1024;
-/// Forgets the equations of this thread that were partitioned.
+/// Forgets this thread's partitioned equations.
 pub fn clear_cache() {
-    drop(EAGER.with(|c| c.take())); // not while it is borrowed: a callback's finaliser may compute
+    drop(EAGER.with(|c| c.take())); // not while it is borrowed: the finaliser of a callback may compute
 }
-/// One equation on a mesh: as a program of its own, kept for the types and layouts of its operands.
+/// One equation on a mesh, as a program that is kept for the types and layouts of its operands.
 pub fn equation(op: &Op, x: &[Value], place: &Layout, program: impl Fn(&[Aval]) -> Res<Program>) -> Res<Arrays> {
     let ins: Vec<Aval> = x.iter().map(Value::aval).collect();
     let mut h = FxHasher::default();
@@ -180,12 +180,12 @@ pub fn equation(op: &Op, x: &[Value], place: &Layout, program: impl Fn(&[Aval]) 
 /// A program ready to run on the devices of a mesh.
 pub struct Spmd {
     pub mesh: Arc<DeviceMesh>,
-    /// How the values that it was made for lay: what it is found by.
+    /// The layouts of the values that it was made for, by which it is found.
     given: Vec<Option<Arc<Layout>>>,
-    /// How the inputs must lie.
+    /// The layouts that the inputs must have.
     pub ins: Vec<Arc<Layout>>,
     pub outs: Vec<Arc<Layout>>,
-    /// How the program gives its results: as `outs`, but where those are of a mesh whose axes this one cannot express.
+    /// The layouts of the program's results: `outs`, except where those are on a mesh whose axes this one cannot express.
     made: Vec<Arc<Layout>>,
     avals: Vec<Aval>,
     /// For each device; one for all CPUs.
@@ -194,7 +194,7 @@ pub struct Spmd {
     digest: Option<u64>,
     /// The positions on the mesh of this process's devices.
     local: Vec<usize>,
-    /// What the devices of this process have read of each other's and of other processes' bytes, in all runs.
+    /// The bytes that the devices of this process have read from each other and from other processes, in all runs.
     pub moved: Arc<Moved>,
     pub gathered: Vec<Gathered>,
 }
@@ -234,7 +234,7 @@ fn same(a: Option<&Arc<Layout>>, b: Option<&Arc<Layout>>) -> bool {
     }
 }
 
-/// How a result lies by its type, where types speak of all axes.
+/// The layout of a result by its type, if types determine it along all axes.
 fn typed(a: &Aval, place: &Layout) -> Option<Layout> {
     let mesh = place.mesh.typed.as_ref()?;
     let cut = a.cut.get().filter(|p| p.mesh == *mesh && mesh.explicit.iter().all(|e| *e))?;
@@ -242,8 +242,8 @@ fn typed(a: &Aval, place: &Layout) -> Option<Layout> {
 }
 
 impl Spmd {
-    /// Partitions and compiles a program for inputs, captured ones first, that lie as `given`; `ins` and `outs` say how inputs and results must lie
-    /// where they say anything.
+    /// Partitions and compiles a program for inputs, captured ones first, whose layouts are `given`. `ins` and `outs` are the layouts that inputs and results
+    /// must have, where they are fixed.
     pub fn new(
         program: &Arc<Program>,
         place: &Layout,
@@ -287,13 +287,13 @@ impl Spmd {
         let gathered = parted.gathered;
         Ok(Spmd { mesh, given, ins, outs, made, avals, each, digest, local, moved: Arc::default(), gathered })
     }
-    /// Whether it was made for values that lie as these do.
+    /// Whether it was made for values with these layouts.
     pub fn fits<V: Borrow<Value>>(&self, place: &Layout, x: &[V]) -> bool {
         (Arc::ptr_eq(&self.mesh, &place.mesh) || self.mesh == place.mesh)
             && self.given.len() == x.len()
             && self.given.iter().zip(x).all(|(l, v)| same(l.as_ref(), layout_of(v.borrow())))
     }
-    /// What a device reads of others' bytes in one run, by collectives.
+    /// The bytes that a device reads from others in one run, by collective.
     pub fn exchanges(&self) -> Vec<Exchange> {
         let c = &self.each[0];
         if self.mesh.devices.len() == 1 {
@@ -301,7 +301,7 @@ impl Spmd {
         }
         c.plan().exchanges(&self.mesh.grid.axes, c.executable().combined_elements())
     }
-    /// All of that.
+    /// The sum of all exchanges.
     pub fn communication(&self) -> Communication {
         self.exchanges().iter().map(|e| e.moved).sum()
     }
@@ -327,7 +327,7 @@ impl Spmd {
         let out = self.each[0].run(args, donated)?;
         Ok(vec![out.iter().map(|a| Ok(array::single(a)?.buffer)).collect::<Res<_>>()?])
     }
-    /// Which of the arguments that are given up have parts as large as those of a result, each of another one.
+    /// The donated arguments whose parts are as large as those of a result, each paired with another result.
     fn usable(&self, donated: &[bool]) -> SmallVec<[bool; 16]> {
         if !donated.contains(&true) {
             return SmallVec::new();
@@ -357,7 +357,7 @@ impl Spmd {
                 Value::Tracer(_) => return Err(x.leaked()),
             };
             let placed = if same(Some(layout), layout_of(x)) { a.clone() } else { lay_out(&a, layout)? };
-            // an array none of whose buffers is passed as it is was copied, and stays
+            // if none of an array's buffers is passed itself, it was copied and is not donated
             let own = if donated { array::shards(&a)? } else { array::Shards::new() };
             let mut passed = false;
             for (to, Shard { buffer, .. }) in ins.iter_mut().zip(array::shards(&placed)?) {
@@ -396,7 +396,7 @@ impl Spmd {
             runtime::hand_over(orders).into_vec()
         })
     }
-    /// What the mesh must know to meet the devices of other processes. What each process gives of its own must be alike on all of them: it is part
+    /// What the mesh must know to meet the devices of other processes. Inputs that each process passes itself must be equal on all of them: they are part
     /// of the call.
     fn remote(&self, own: Vec<OwnValue>) -> Res<Option<Remote>> {
         let (Some(digest), Some(transport)) = (self.digest, processes::transport().cloned()) else { return Ok(None) };

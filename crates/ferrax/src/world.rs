@@ -1,12 +1,12 @@
 //! The devices of a mesh during collectives: each runs its own plan on its own thread.
 //!
 //! ```text
-//! within a process     small operands are handed in; of others each device reads the memory, and combines a share for all
-//! between processes    what the devices of one have together is sent once: sums of theirs, parts that a device reads there
+//! within a process     small operands are copied; large ones are read in place, and each device combines a share of the result for all
+//! between processes    each process sends once what its devices have together: their sums, or the parts that a device of the other process reads
 //! ```
 //!
-//! INVARIANT: either every device that a collective needs comes to it, or those that need it get an error: a device that fails wakes all, and so does
-//! one whose program ends without the collective that others wait in. Bits do not depend on how devices lie in processes.
+//! INVARIANT: either every device that a collective needs comes to it, or the devices that wait get an error: a device that fails wakes all others, and so does
+//! one whose program ends without the collective that others wait in. Bits do not depend on which process a device belongs to.
 mod between;
 mod meeting;
 
@@ -23,29 +23,29 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Operands of so many bytes are copied: waiting until others have read them would take longer.
+/// Operands of up to so many bytes are copied, because waiting until others have read them would take longer.
 const MAX_COPIED: usize = 1 << 14;
 
 /// A grid of devices with named axes, row major.
 pub struct Mesh {
     pub axes: Vec<(Arc<str>, usize)>,
-    /// Where some of its devices belong to other processes.
+    /// Set if some of its devices belong to other processes.
     remote: Option<Remote>,
     meetings: Meetings,
-    /// Whether peers were notified that the call is given up.
-    told: AtomicBool,
+    /// Whether peers were notified that this process has given up the call.
+    notified: AtomicBool,
     moved: Arc<Moved>,
-    /// The process that made it: a forked child has none of its devices' threads.
+    /// The process that created the mesh. A forked child does not have the threads of its devices.
     owner: u32,
 }
 
-/// How much the devices of this process have got from others.
+/// How much data the devices of this process have received from others.
 #[derive(Default)]
 pub struct Moved {
     pub bytes: AtomicU64,
-    /// How many parts that were not empty.
+    /// The number of parts that were not empty.
     pub messages: AtomicU64,
-    /// What this process has sent to others.
+    /// The number of bytes that this process has sent to others.
     pub sent_bytes: AtomicU64,
     pub sent_messages: AtomicU64,
 }
@@ -58,10 +58,10 @@ impl Mesh {
     pub fn over(axes: Vec<(Arc<str>, usize)>, remote: Option<Remote>) -> Arc<Mesh> {
         Mesh::counted(axes, remote, Arc::default())
     }
-    /// As [`Mesh::over`]; what devices get of each other is added to `moved`.
+    /// As [`Mesh::over`]; the data that devices receive from each other are counted in `moved`.
     pub fn counted(axes: Vec<(Arc<str>, usize)>, remote: Option<Remote>, moved: Arc<Moved>) -> Arc<Mesh> {
         let owner = std::process::id();
-        Arc::new(Mesh { axes, remote, meetings: Meetings::default(), told: AtomicBool::new(false), moved, owner })
+        Arc::new(Mesh { axes, remote, meetings: Meetings::default(), notified: AtomicBool::new(false), moved, owner })
     }
     pub fn size(&self) -> usize {
         self.axes.iter().map(|a| a.1).product()
@@ -74,13 +74,13 @@ impl Mesh {
     pub fn fail(&self, e: Error) {
         self.meetings.fail(&e);
         if let Some(r) = &self.remote
-            && !self.told.swap(true, Ordering::Relaxed)
+            && !self.notified.swap(true, Ordering::Relaxed)
         {
             processes::give_up(r.call, &e);
         }
     }
 }
-/// The last of this process's devices has ended: peers that wait in the call hear that nothing more comes.
+/// The last device of this process has ended: peers that wait in the call are notified that nothing more will come.
 impl Drop for Mesh {
     fn drop(&mut self) {
         if let Some(r) = &self.remote
@@ -101,7 +101,7 @@ fn alone(device: usize) -> Error {
 pub struct MeshMember {
     mesh: Arc<Mesh>,
     rank: usize,
-    /// How many meetings this device has had, by group: the plan is the same everywhere, so the n-th is the same meeting for all.
+    /// The number of meetings of this device so far, by group. All devices run the same plan, so the n-th meeting is the same one for all.
     met: Mutex<HashMap<Arc<[usize]>, u64>>,
 }
 
@@ -121,7 +121,7 @@ impl MeshMember {
         let mut members = vec![self.rank];
         for name in &across.axes {
             let Some(k) = self.mesh.axes.iter().position(|a| a.0 == *name) else {
-                return Err(Error::Invalid(format!("no device axis is called {name}")));
+                return Err(Error::Invalid(format!("no device axis is named {name}")));
             };
             let (n, s) = (self.mesh.axes[k].1, strides[k]);
             let mine = self.rank / s % n;
@@ -130,7 +130,7 @@ impl MeshMember {
         let at = members
             .iter()
             .position(|m| *m == self.rank)
-            .ok_or_else(|| Error::Invalid("a device outside its own group".into()))?;
+            .ok_or_else(|| Error::Invalid("a device is not in its own group".into()))?;
         across.among(members, at)
     }
 }
@@ -197,7 +197,7 @@ impl Meeting<'_> {
     fn block(&self) -> usize {
         self.combine.map_or(usize::MAX, |c| c.block().saturating_mul(c.element()))
     }
-    /// Counts what this device has got from others, as the cost model says it.
+    /// Counts the data that this device has received from others, by the cost model.
     fn count(&self, n: usize) {
         let Meeting { seat, kind, .. } = self;
         let got = match kind {
@@ -210,7 +210,7 @@ impl Meeting<'_> {
         self.mesh.moved.bytes.fetch_add(got.bytes.round() as u64, Ordering::Relaxed);
         self.mesh.moved.messages.fetch_add(got.messages.round() as u64, Ordering::Relaxed);
     }
-    /// All devices are of this process.
+    /// If all devices belong to this process.
     fn within(&self, mine: &[u8], out: &mut [u8]) -> Res<()> {
         let Meeting { seat, kind, .. } = self;
         if mine.len() <= MAX_COPIED && !matches!(kind, Collective::Permute(_)) {
@@ -246,7 +246,7 @@ impl Meeting<'_> {
         };
         mesh.meetings.lend(*seat, mine, Writes::Shares(out, block), (seat.locals, seat.locals), &mut using)
     }
-    /// Only those that read of each other wait for each other; what goes between processes is sent by [`between`].
+    /// Devices wait only for those that they read from or that read from them; [`between`] sends the data that another process needs.
     fn permute(&self, mine: &[u8], out: &mut [u8]) -> Res<()> {
         let Meeting { mesh, seat, kind, .. } = self;
         let local = |k: &usize| seat.locals.contains(k);

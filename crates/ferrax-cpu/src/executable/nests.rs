@@ -26,7 +26,7 @@ struct CellNumber {
     offset: usize,
     dtype: DType,
 }
-/// What runs a nest.
+/// The implementation that runs a nest.
 enum Executor {
     Native(NestCode),
     Interpreted(Interpreter),
@@ -207,7 +207,7 @@ impl CompiledNest {
         }
         Ok(())
     }
-    /// How it runs and what it counts, and the loops that run, after `| `.
+    /// The implementation and its counters, then the loops that run, each after `| `.
     pub fn text(&self) -> String {
         let NestCounts { loops, vector_loops, loads, stores, operations, calls, rows_called } = self.nest.counts();
         let some = |n: usize, what: String| if n > 0 { what } else { String::new() };

@@ -282,7 +282,7 @@ fn cells<'a>(c: &Compiler, slots: impl Iterator<Item = &'a SlotId>) -> Cells {
     cells.dedup_by_key(|x| x.0);
     cells
 }
-/// Those that members touch.
+/// The buffers that members read or write.
 fn touched(c: &Compiler, all: &[Prospect]) -> Cells {
     cells(c, all.iter().flat_map(|l| l.in_slots.iter().chain(l.out_slots)))
 }

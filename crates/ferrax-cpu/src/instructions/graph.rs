@@ -34,7 +34,7 @@ pub enum VecNode {
     },
 }
 impl VecNode {
-    /// What an operation reads: of a blend and of fused operations three values.
+    /// The operands of an operation: three for a blend and for fused operations.
     pub fn operands(&self) -> SmallVec<[VecValue; 3]> {
         match *self {
             VecNode::Leaf(_) => SmallVec::new(),
@@ -46,7 +46,7 @@ impl VecNode {
         }
     }
 }
-/// Of four, the even ones, then the odd ones.
+/// Of four values, the even ones, then the odd ones.
 const EVENS_FIRST: u8 = 0b11_01_10_00;
 /// The exponent's offset in 32-bit floats, less that in 16-bit ones.
 const HALF_BIAS: u64 = 127 - 15;
@@ -275,7 +275,7 @@ impl VecGraph {
         let sign = self.bin(Opcode::And, half, sign);
         self.bin(Opcode::Or, number, sign)
     }
-    /// What was rounded to halves, and is these as numbers again.
+    /// Values that were rounded to halves and widened again.
     fn rounded_half(&self, v: VecValue) -> Option<VecValue> {
         let VecNode::Op { code: Opcode::FromHalf, b: half, .. } = self.nodes[v as usize] else { return None };
         let VecNode::Op { code: Opcode::ToHalf, b, .. } = self.nodes[half as usize] else { return None };

@@ -2,7 +2,7 @@
 //!
 //! INVARIANT: an opcode has one row, of which both encodings (VEX and EVEX) are derived.
 
-/// What one instruction does to vectors whose elements are 4 or 8 bytes wide.
+/// The operation of one instruction on vectors with elements of 4 or 8 bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Opcode {
     Add,
@@ -195,7 +195,7 @@ pub enum Length {
     /// One number, or 128 bits, always encoded as of short vectors (VEX).
     One,
 }
-/// What an operation is applied to: elements of 8 bytes or 4, and one number or a vector of them.
+/// The type of an operation's operands: elements of 8 bytes or 4, and one number or a vector of them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shape {
     pub wide: bool,
@@ -371,11 +371,11 @@ pub const fn plain(map: u8, prefix: u8, op: u8) -> Coded {
     let form = Coding::Two;
     Coded { map, prefix, w: false, w_long: false, op, form, imm: None, length: Length::Whole }
 }
-/// Of the first quarter of a vector.
+/// On the first quarter of a vector.
 pub const fn quarter(map: u8, prefix: u8, op: u8) -> Coded {
     Coded { length: Length::Quarter, ..plain(map, prefix, op) }
 }
-/// Of one number, or 128 bits.
+/// On one number, or 128 bits.
 pub const fn one(map: u8, prefix: u8, op: u8) -> Coded {
     Coded { length: Length::One, ..plain(map, prefix, op) }
 }

@@ -173,7 +173,7 @@ impl Addresses {
         // SAFETY: each position has an index vector as long as there are parts.
         unsafe { (self.f)(ix, from, n, &self.parts, self.drop, at.as_mut_ptr()) }
     }
-    /// Of the first window.
+    /// The address of the first window.
     ///
     /// # Safety
     /// As `of`: there is a position.
@@ -184,12 +184,12 @@ impl Addresses {
         unsafe { (self.f)(ix, 0, 1, &self.parts, self.drop, &mut at) };
         at
     }
-    /// Of indices that lie together, vector after vector.
+    /// For contiguous indices, vector after vector.
     pub fn together(&self, ix: *const u8) -> IndexArrays {
         let components = (0..self.parts.len()).map(|j| ix.wrapping_add(j * self.index_bytes)).collect();
         IndexArrays { components, every: self.parts.len() }
     }
-    /// Of components in separate arrays: `of` gives the first element of each.
+    /// For components in separate arrays: `of` gives the first element of each.
     pub fn apart(&self, of: impl Fn(usize) -> *const u8) -> IndexArrays {
         IndexArrays { components: (0..self.parts.len()).map(of).collect(), every: 1 }
     }
@@ -354,7 +354,7 @@ impl PutFns {
     pub fn of<F: F2<R = <F as F2>::A>>(t: Tier) -> PutFns {
         PutFns { one: pick_put::<Combined<F>>(t), rows: Some(pick_put_rows::<Combined<F>>(t)) }
     }
-    /// Of elements one by one. Nothing in it is vectorized, so that one tier serves all.
+    /// For elements one by one. It is not vectorized, so one tier serves all machines.
     pub fn of_elements<F: F2<R = <F as F2>::A>>() -> PutFns {
         PutFns { one: <Combined<F> as PutAll>::run, rows: None }
     }

@@ -131,7 +131,7 @@ unsafe fn take<M: LaneMonoid>(acc: *mut M::A, src: *const M::A, n: usize) {
 }
 /// Elements that are combined side by side where their order does not count.
 const WIDE: usize = 128;
-/// All of `n` elements, at least one.
+/// Folds all `n` elements, at least one.
 ///
 /// # Safety
 /// `src` holds n lanes.
@@ -399,7 +399,7 @@ trait Beats {
     /// Of numbers.
     fn is_beyond(x: Self::A, y: Self::A) -> bool;
     fn is_nan(x: Self::A) -> bool;
-    /// Whether `x` beats `y`: a nan beats all that is none.
+    /// Whether `x` beats `y`: a nan beats every number.
     #[inline(always)]
     fn beats(x: Self::A, y: Self::A) -> bool {
         Self::is_beyond(x, y) | (Self::is_nan(x) & !Self::is_nan(y))

@@ -287,7 +287,7 @@ mod tests {
                 assert_eq!(round_f16(f).to_bits(), f16::from_f32(f).to_f32().to_bits(), "{f:e}");
                 assert_eq!(round_bf16(f).to_bits(), bf16::from_f32(f).to_f32().to_bits(), "{f:e}");
                 let d = f as f64 * (1.0 + 1e-9);
-                // Of the two neighbours in f16, the nearer one.
+                // The nearer one of the two neighbours in f16.
                 let r = round_f16(f32_to_odd(d)) as f64;
                 if r.is_finite() && d.abs() < 65504.0 {
                     let h = f16::from_f64(r).to_bits();

@@ -255,7 +255,7 @@ impl<E: Element> Load for Loading<E> {
         if n == 1 {
             (rows, n, stride) = (1, rows, row_stride);
         }
-        // PERF: rows that are all the same are read once.
+        // PERF: equal rows are read once.
         let (first, all) = (d, rows);
         let repeats = row_stride == 0 && rows > 1 && n > 0;
         if repeats {
@@ -438,7 +438,7 @@ pub fn load_raw(bytes: usize, t: Tier) -> LoadFn {
         _ => pick_load::<Loading<E64>>(t),
     }
 }
-/// Of 32 bits each.
+/// For elements of 32 bits.
 fn load_words(t: Tier) -> LoadFn {
     match t {
         #[cfg(target_arch = "x86_64")]

@@ -93,7 +93,7 @@ struct Tiles<'a> {
     found: Vec<(Tile, bool)>,
 }
 impl Tiles<'_> {
-    /// None where there are too many.
+    /// `None` if there are too many.
     fn cut(&mut self, tile: Tile) -> Option<()> {
         let mut part = Part::of(self.kernel, self.to);
         part.add(&tile);
@@ -210,7 +210,7 @@ fn is_interleaved(k: &Kernel, cuts: &[Vec<usize>], t: &KernelTuning, masked: boo
         return false;
     }
     let before = (0..rank - 1).rev().find(|d| k.grid[*d] > 1);
-    // A load that goes on from row to row as it does in a row needs no help.
+    // A load whose stride between rows continues that within a row needs no split.
     let even = |l: &Access| before.is_none_or(|d| l.at.stride(d) == l.at.stride(rank - 1) * n as i64);
     !cuts[rank - 1].is_empty() || k.nodes.iter().any(|(_, x)| matches!(x, Node::Load(l) if !even(l)))
 }

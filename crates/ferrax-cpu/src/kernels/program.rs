@@ -213,7 +213,7 @@ pub struct TileProgram {
     indices: Vec<Indices>,
     /// Registers that the caller reads.
     keep: SmallVec<[Op; 2]>,
-    /// Those that are reduced, if all are.
+    /// The dimensions that are reduced, if all are.
     folds: Vec<folds::FoldedValue>,
     code: code::Lazy,
     /// Estimated nanoseconds for one position.

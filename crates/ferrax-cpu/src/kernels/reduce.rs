@@ -139,7 +139,7 @@ impl Reducing {
             reductions.push(Reduction { how, value, bytes, result, out: Lane::of(k.dtype(*node)), canonical, at });
             at += size.next_multiple_of(64);
         }
-        // Of several columns, neighbouring results are made side by side, and have no row to go along.
+        // With several columns, neighbouring results are computed side by side, without a row to follow.
         if columns == 1 && folds.len() == reductions.len() && inner.row_of_folds().is_multiple_of(n.max(1)) {
             inner.set_folds(folds);
         }

@@ -324,7 +324,7 @@ impl Rounded for f32 {
 impl Rounded for i32 {
     #[inline(always)]
     fn rounded<const EXPONENT: u32>(self) -> i32 {
-        self // what is stored of an integer are its low bits
+        self // the low bits of an integer are stored
     }
 }
 impl Rounded for u32 {

@@ -30,7 +30,7 @@ const SAVED: [u8; 5] = [RBX, 12, 14, 15, TWICE];
 pub const TABLE: usize = 64;
 /// The register for strided results: no value is kept in it where a function has such results.
 pub const LAST: u8 = 31;
-/// Those that strided operands go through before a row's body: nothing stays in them.
+/// Registers through which strided operands are loaded before a row's body: they keep no values.
 pub const GATHERING: u8 = 2;
 
 /// An operand that does not move.

@@ -160,7 +160,7 @@ impl Encoder {
         self.code.push(0x66);
         self.whole(false, &[0x89], reg, rm, &[]);
     }
-    /// An instruction with three operands, where bits of a mask are no part of it.
+    /// An instruction with three operands and no mask.
     pub fn vector(&mut self, row: &Coded, r: u8, v: u8, rm: Rm, imm: Option<u8>) {
         self.masked(row, r, v, rm, imm, 0);
     }
@@ -192,7 +192,7 @@ impl Encoder {
             };
             self.code.extend([0x62, first | high(r, 4, 4), second | 4, length | high(v, 4, 3) | mask]);
         } else {
-            // the index of a register is none here
+            // there is no index register here
             let first = if let Rm::Reg(_) = rm { first | 0x40 } else { first };
             self.code.extend([0xc4, first, second | ((row.length == Length::Whole) as u8) << 2]);
         }
@@ -200,7 +200,7 @@ impl Encoder {
         self.modrm(r, rm, imm.is_some() as usize, !is_long);
         self.code.extend(imm);
     }
-    /// What an opcode does to one number, or to vectors. `m` is the mask of a blend.
+    /// Encodes an opcode for one number or for vectors. `m` is the mask of a blend.
     pub fn op(&mut self, code: Opcode, shape: Shape, d: u8, a: u8, b: Rm, m: u8) {
         let row = code.row(shape);
         match code {

@@ -35,7 +35,7 @@ impl NestCode {
         #[cfg(not(target_arch = "x86_64"))]
         return false;
     }
-    /// None where the nest has halves, which there are no scalar instructions for, too many values, or elements too far from their index.
+    /// `None` if the nest has halves, for which there are no scalar instructions, too many values, or elements too far from their index.
     pub fn new(nest: &Nest) -> Option<NestCode> {
         if nest.defs.iter().any(|d| matches!(d.dtype, DType::F16 | DType::BF16)) {
             return None;

@@ -75,6 +75,6 @@ fn fill(_: &[u8]) -> Option<NonNull<u8>> {
     None
 }
 /// # Safety
-/// None: there are no mappings.
+/// `None`: there are no mappings.
 #[cfg(not(unix))]
 unsafe fn unmap(_: NonNull<u8>, _: usize) {}

@@ -36,7 +36,7 @@ struct Rewriter<'a> {
     seen: FxHashMap<Key, NestValue>,
     /// The keys that end with each block.
     keys: Vec<Vec<Key>>,
-    /// Of each array: how often it may have changed, and within how many loops it last did.
+    /// For each array, how often it may have changed, and within how many loops it last changed.
     versions: Vec<(u32, u16)>,
 }
 

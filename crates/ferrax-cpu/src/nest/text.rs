@@ -15,7 +15,7 @@
 //! Values are numbered in the order in which they are set; a constant stands where it is read. `f32x8` is a vector, `mask32x8` the truth values beside it; `v3 by -2` is the vector of numbers
 //! that begins there and grows by so much; `a[v + 3 by 5 of 4]` are four elements that are five apart.
 //!
-//! INVARIANT: the text of what was parsed is the text, and both are the same nest but for the numbers of its values.
+//! INVARIANT: printing a parsed text gives the text, and both are the same nest except for the numbers of its values.
 #[cfg(test)]
 pub mod parse;
 

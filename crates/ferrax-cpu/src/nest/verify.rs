@@ -6,7 +6,7 @@
 //! The proof is made anew from the statements alone: intervals of integers, and integers as sums of others, where they do not wrap. Carries are
 //! counters, or may be any number of their dtype.
 //!
-//! INVARIANT: what is accepted is in bounds for all numbers that the nest is given; what cannot be proved is refused.
+//! INVARIANT: a nest that is accepted stays in bounds for all numbers that it gets; a nest of which that cannot be proved is refused.
 use super::facts::{Linear, Range, integer, lane};
 use super::{ArrayId, Nest, NestCarry, NestLoop, NestOp, NestTrip, NestValue, Stmt};
 use ferrax_kernel::{Bin, DType};
@@ -43,7 +43,7 @@ impl Prover<'_> {
     fn sum(&self, v: NestValue) -> Linear {
         self.sums[v as usize].clone().unwrap_or_else(|| Linear::of(v))
     }
-    /// The values of an integer, by what is known where the proof has come to.
+    /// The values of an integer, by the facts known at this point of the proof.
     fn range(&self, v: NestValue) -> Option<Range> {
         let own = self.ranges[v as usize]?;
         let term = |t: NestValue| self.ranges[t as usize].unwrap_or(own);
@@ -139,7 +139,7 @@ impl Prover<'_> {
         let body = steps(Range { lo: init.lo, hi: hi.max(init.lo) })?;
         (step > 0 && most.is_none()).then_some([top, body, top])
     }
-    /// How much greater than a carry a value of its loop is, where that is a constant; and no number on the way wraps if the carry has these values.
+    /// How much greater than a carry a value of its loop is, if that is a constant and no intermediate number wraps for these values of the carry.
     fn beyond(&self, slot: NestValue, v: NestValue, values: Option<Range>) -> Option<i128> {
         let def = self.nest.def(v);
         let [a, b, _] = def.args;

@@ -182,7 +182,7 @@ pub trait Batches {
     unsafe fn run(a: *const u8, b: *const u8, c: *mut u8, count: usize);
 }
 tiers!(pick_batches, Batches, fn(a: *const u8, b: *const u8, c: *mut u8, count: usize));
-/// Of `M` by `K` and `K` by `N`, each in registers.
+/// The product of matrices `M` by `K` and `K` by `N`, each in registers.
 struct Exact<T, const M: usize, const K: usize, const N: usize>(std::marker::PhantomData<T>);
 impl<T: Ring, const M: usize, const K: usize, const N: usize> Batches for Exact<T, M, K, N> {
     #[inline(always)]
@@ -348,7 +348,7 @@ struct MatrixProduct {
     /// sums.
     pack: [Option<CompiledKernel>; 2],
     unpack: Option<CompiledKernel>,
-    /// Of the operands as they are multiplied; and of how many terms.
+    /// The strides of the operands as they are multiplied, and the number of terms.
     strides: [[isize; 3]; 2],
     terms: usize,
     cost: Cost,
@@ -363,7 +363,7 @@ pub fn compile(d: &Dot, target: &Target) -> Res<Run> {
         _ => (),
     }
     let (lhs, rhs) = ([d.b, d.m, d.k], [d.b, d.k, d.n]);
-    // Of matrices that are long enough both ways, the library takes either layout to the same sums; others it must get in one.
+    // For matrices that are long enough both ways, the library computes the same sums from either layout; others must be passed in one.
     let either = d.m >= tuning.min_library_side && d.n >= tuning.min_library_side && d.k > 2;
     // The stride of a size-1 axis is irrelevant.
     let dense = |n: [usize; 3], s: [i64; 3]| {

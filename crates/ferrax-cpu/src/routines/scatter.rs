@@ -45,7 +45,7 @@ struct Scattering {
     /// A window: to the operand, from the updates.
     walk: StridedLoop,
     addresses: Addresses,
-    /// None if updates replace elements.
+    /// `None` if updates replace elements.
     combining: Option<Combining>,
     /// Axes of the positions: size, bytes between positions in the operand for batching axes, and
     /// in the updates.

@@ -1,7 +1,7 @@
 //! `TopK`: elements above the k-th best so far are collected, and the collection is cut to the best k whenever it is full.
 //!
 //! ```text
-//! k = 2: 5 1 4 9 3 6 ..    5 1 4 -> 5 4;    of the others only what is above 4 is looked at: 9 6 -> 9 6;    then above 6
+//! k = 2: 5 1 4 9 3 6 ..    5 1 4 -> 5 4;    of the others, only those above 4 are candidates: 9 6 -> 9 6;    then above 6
 //! ```
 //! INVARIANT: candidates, keys with their positions, are all different, so the result is unique. A later element that equals the k-th best is not better.
 #![allow(unsafe_code)]
@@ -55,7 +55,7 @@ ranked! {
     FloatBits<i64>, i64: |x| x.0 ^ (x.0 >> 63 & i64::MAX);
 }
 
-/// Part of a row: where it goes on, and where candidates go.
+/// Part of a row: where it continues, and where candidates are stored.
 pub struct Scan {
     x: *const u8,
     from: usize,

@@ -62,7 +62,7 @@ macro_rules! integers {
         }
     )*};
 }
-/// The `bytes` bytes at `p` again and again: 8, 16, 32 or all 64.
+/// The `bytes` bytes at `p`, repeated: 8, 16, 32 or all 64.
 #[inline(always)]
 unsafe fn repeated_512(p: *const u8, bytes: usize) -> __m512d {
     // SAFETY: by the contract of the trait.

@@ -50,7 +50,7 @@ impl Task<'_> {
         }
         Ok(done)
     }
-    /// Nothing where the machine has no fused multiply-add.
+    /// `None` on a machine without fused multiply-add.
     fn lu_in_rows<T: RowElement + Number>(&self) -> Res<Option<bool>> {
         const PANEL: usize = partial_pivoting::PANEL;
         let ops = T::operations(self.tier).zip(triangular_solve::pick(size_of::<T>(), self.tier));
@@ -159,7 +159,7 @@ impl Task<'_> {
             unsafe {
                 let (from, to) = (std::slice::from_raw_parts_mut(from, rows), std::slice::from_raw_parts_mut(to, rows));
                 faer_lu::lu_in_place(a.block(k..m, k..end), from, to, Par::Seq, stack, Default::default());
-                // which exchanges, one after the other, bring each row to where it is now
+                // the exchanges that, one after the other, bring each row to its place
                 (0..rows).for_each(|i| (place[i], row[i]) = (i as u32, i as u32));
                 for i in 0..end - k {
                     let at = place[from[i] as usize] as usize;

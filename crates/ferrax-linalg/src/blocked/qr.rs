@@ -66,7 +66,7 @@ pub struct Reflected<T> {
 }
 
 impl Task<'_> {
-    /// The operand in rows, reduced; nothing where the machine has no fused multiply-add, or nothing of that where elements are not finite.
+    /// The operand in rows, reduced; `None` on a machine without fused multiply-add, or `None` within it if elements are not finite.
     fn reduced_in_rows<T: RowElement + Number>(&self) -> Res<Option<Option<InRows<T>>>> {
         let Some(ops) = T::operations(self.tier) else { return Ok(None) };
         let (m, n) = (self.of.m, self.of.n);
@@ -134,7 +134,7 @@ impl Task<'_> {
         self.put_triangle(&x, inner, self.output::<T>(1))?;
         Ok(Some(true))
     }
-    /// The operand (or its adjoint) in columns, near 1, reduced by reflections; if none of its columns depends on others.
+    /// The operand (or its adjoint) in columns, near 1, reduced by reflections; if its columns are independent.
     pub(super) fn reduced<T: Number>(&self, adjoint: bool) -> Res<Option<Reflected<T>>> {
         let (rows, columns) = (self.of.m, self.of.n);
         let (m, n) = if adjoint { (columns, rows) } else { (rows, columns) };

@@ -26,7 +26,7 @@ pub fn eigen_params<T: Number>() -> Spec<evd::SelfAdjointEvdParams, T> {
 }
 pub fn singular_params<T: Number>() -> Spec<svd::SvdParams, T> {
     let auto = <svd::SvdParams as Auto<T>>::auto();
-    // its own triangular factor leaves out columns that are nearly those of others, and with them some hundred roundings of the matrix
+    // its own triangular factor omits columns that nearly depend on others, which costs an error of some hundred roundings of the matrix
     Spec::new(svd::SvdParams { recursion_threshold: undivided::<T>(), qr_ratio_threshold: f64::INFINITY, ..auto })
 }
 /// Whether the reductions are our own.
@@ -34,7 +34,7 @@ pub fn is_in_rows(l: &Linalg) -> bool {
     let least = if matches!(l.kind, Decomposition::Svd { .. }) { 33 } else { 64 };
     !l.complex && l.m.min(l.n) >= least
 }
-/// Whether a triangular factor comes first: one side is much the longer. Our own reductions to values alone are the better way for longer.
+/// Whether to compute a triangular factor first: if one side is much longer. Without vectors our own reductions are faster up to a greater ratio.
 pub fn is_long(l: &Linalg) -> bool {
     let (most, least) = (l.m.max(l.n), l.m.min(l.n));
     match l.kind {
@@ -117,7 +117,7 @@ impl Task<'_> {
         Ok(true)
     }
 
-    /// That of the triangular factor, whose left vectors then are multiplied by q; of the adjoint where that has more rows. Not where columns
+    /// The decomposition of the triangular factor, whose left vectors are then multiplied by q; of the adjoint if that has more rows. `None` if columns
     /// depend on others.
     fn long_svd<T: Number>(&self, full: bool, vectors: bool) -> Res<bool> {
         let (wide, least, most) = (self.of.n > self.of.m, self.of.m.min(self.of.n), self.of.m.max(self.of.n));

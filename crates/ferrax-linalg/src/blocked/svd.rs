@@ -48,7 +48,7 @@ impl<T: RowElement> Sizes<T> {
 }
 
 impl Task<'_> {
-    /// Nothing where the machine has no fused multiply-add.
+    /// `None` on a machine without fused multiply-add.
     pub(super) fn svd_in_rows<T: RowElement + Number>(&self, full: bool, vectors: bool) -> Res<Option<bool>> {
         let Some(ops) = T::operations(self.tier) else { return Ok(None) };
         let of = [self.of.m, self.of.n];

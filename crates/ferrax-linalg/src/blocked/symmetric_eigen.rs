@@ -25,7 +25,7 @@ fn parts<T: RowElement>(n: usize) -> [usize; 6] {
 }
 
 impl Task<'_> {
-    /// Nothing where the machine has no fused multiply-add.
+    /// `None` on a machine without fused multiply-add.
     pub(super) fn eigh_in_rows<T: RowElement + Number>(&self, lower: bool) -> Res<Option<bool>> {
         let n = self.of.n;
         let Some(ops) = T::operations(self.tier) else { return Ok(None) };

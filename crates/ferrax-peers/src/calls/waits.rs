@@ -1,13 +1,13 @@
-//! Waits for other processes: what they ask, why one is in vain, and the end of a process, which waits for that of the others.
+//! Waits for other processes: their questions, the causes for which one is in vain, and the end of a process, which waits for the end of the others.
 //!
-//! INVARIANT: a wait that lasts sends its question again and again to each process waited for, so that one that does not answer is noticed.
+//! INVARIANT: a wait that lasts repeats its question to each process that it waits for, so that a process that does not answer is noticed.
 use super::{ASK, Calls, Cause, Farewell, LOOK, TAKES, TELLS, TELLS_PLACE, Text, Wait};
 use crate::status::Status;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 impl Calls {
-    /// A wait in a call, which `over` ends.
+    /// A wait in a call; `over` ends it.
     pub fn wait(&mut self, call: u64) -> u64 {
         self.waits_made += 1;
         let (begun, missing) = (self.clock, vec![]);
@@ -18,8 +18,8 @@ impl Calls {
     pub fn over(&mut self, wait: u64) {
         self.waits.remove(&wait);
     }
-    /// Looks whether a wait for the processes `missing` is in vain, and asks them. Gives those that have sent all that they send for the call, and how many
-    /// messages that were: if these have arrived and none was for the wait, its cause is [`Calls::alone`].
+    /// Checks whether a wait for the processes `missing` is in vain, and asks them. Returns those that have sent all their messages for the call, with the
+    /// number of messages: if these have arrived and none was for the wait, its cause is [`Calls::alone`].
     pub fn look(&mut self, wait: u64, missing: &[usize]) -> Result<Vec<(usize, u64)>, Cause> {
         let Some(w) = self.waits.get_mut(&wait) else { return Ok(vec![]) };
         w.missing = missing.to_vec();
@@ -36,7 +36,7 @@ impl Calls {
     fn text_of(&self, peer: usize, index: u64) -> Option<Text> {
         self.peers.get(&peer)?.made.get(&index)?.text.clone()
     }
-    /// An error where the call, or one before, is another one on any of its peers, and what they run is known.
+    /// An error if the call, or one before it, differs on any of its peers, and the peer's program is known.
     fn is_different(&self, call: u64) -> Result<(), Cause> {
         for (p, index) in self.peers_of(call) {
             let Some(peer) = self.peers.get(&p) else { continue };
@@ -51,7 +51,7 @@ impl Calls {
         }
         Ok(())
     }
-    /// An error where a peer does not come to a call any more; how many messages it has sent if it sends nothing more.
+    /// An error if a peer will not come to a call any more; else the number of messages that it has sent, if it sends nothing more.
     fn is_in_vain(&self, call: u64, p: usize) -> Result<Option<u64>, Cause> {
         let Some(peer) = self.peers.get(&p) else { return Ok(None) };
         if peer.died {
@@ -79,7 +79,7 @@ impl Calls {
         let index = self.index(self.waits.get(&wait)?.call, peer)?;
         Some(Cause::Finished { peer, index, mine: self.text_of(peer, index) })
     }
-    /// Whether a peer that only receives has had the time to take its message since it has finished the call.
+    /// Whether a peer that only receives has had time to take its message since it finished the call.
     pub fn has_taken_long(&self, wait: u64, peer: usize) -> bool {
         let index = self.waits.get(&wait).and_then(|w| self.index(w.call, peer));
         let since = index.and_then(|i| self.peers.get(&peer)?.finished.get(&i)).map(|f| f.1);
@@ -106,7 +106,7 @@ impl Calls {
             None => Ok(()),
         }
     }
-    /// Asks those that a wait is for: whether they make the same call, and for a sign of life.
+    /// Asks the processes that a wait is for whether they make the same call, and for a sign of life.
     fn ask(&mut self, wait: u64) {
         let (clock, ask) = (self.clock, self.bounds.ask());
         let Some(w) = self.waits.get_mut(&wait) else { return };
@@ -127,7 +127,7 @@ impl Calls {
             self.expect(p, status);
         }
     }
-    /// Sends a peer what it has to answer.
+    /// Sends a peer the questions that it has to answer.
     fn expect(&mut self, p: usize, status: Status) {
         if let Some(peer) = self.peers.get_mut(&p) {
             peer.due.get_or_insert(self.clock);
@@ -137,7 +137,7 @@ impl Calls {
 
     // ---- the end
 
-    /// This process makes no more calls; `sent` are its messages to each process.
+    /// Reports that this process makes no more calls; `sent`: the number of its messages to each process.
     pub fn end(&mut self, sent: &[u64]) {
         self.farewell = Some((self.clock, self.clock));
         let all: Vec<(usize, u64)> = self.peers.iter().map(|(p, x)| (*p, x.calls)).collect();
@@ -145,7 +145,7 @@ impl Calls {
             self.tell(p, Status::Ended { calls, sent: sent.get(p).copied().unwrap_or_default() });
         }
     }
-    /// Whether all have ended; they have `timeout` for it since this one has.
+    /// Whether all processes have ended; they have `timeout` after the end of this one.
     pub fn farewell(&mut self, timeout: Option<Duration>) -> Farewell {
         let late: Vec<usize> = self.peers.iter().filter(|(_, x)| x.ended.is_none()).map(|(p, _)| *p).collect();
         if late.is_empty() {

@@ -1,12 +1,12 @@
-//! Collectives of devices of several processes: what those of one process have together is sent once.
+//! Collectives of devices in several processes: each process sends once what its devices have together.
 //!
 //! ```text
-//! all-reduce      each process sends each other one its share of what its devices have together, combines its own, and sends the result to all
-//! reduce-scatter  what the devices of a process have together of each other device's chunk
+//! all-reduce      each process sends every other process its share of the sum of its own devices, combines its own share, and sends the result to all
+//! reduce-scatter  for the chunk of each device of another process, the sum over the devices of this process
 //! permute         the operand itself, between the two devices alone
 //! ```
 //!
-//! INVARIANT: all processes of a group send and expect the same messages: both follow from where devices lie, the sizes, and the order of combination.
+//! INVARIANT: all processes of a group send and expect the same messages: both follow from the process of each device, the sizes, and the order of combination.
 use super::meeting::{Posts, Seat};
 use super::{Meeting, leaves};
 use crate::processes::{Exchange, MeetingId, Message, Transport};
@@ -22,13 +22,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// What the processes of a mesh must know to meet.
+/// What a process must know about the others of a mesh to meet them.
 pub struct Remote {
     /// This process.
     pub here: usize,
     /// The process of each device.
     pub hosts: Vec<usize>,
-    /// Which run on this mesh it is; the runs of all processes are numbered alike.
+    /// The number of the run on this mesh; all processes number their runs alike.
     pub run: u64,
     /// Of all runs on this mesh so far: [`MeetingId::digest`].
     pub digest: u64,
@@ -37,13 +37,13 @@ pub struct Remote {
     pub transport: Arc<dyn Transport>,
 }
 
-/// How long a thread polls before it sleeps, from the least to the most: what arrives soon is not slept through, and a thread that waits for one
-/// that has no core leaves it its own.
+/// How often a thread polls before it sleeps, least and most: it notices a message that arrives soon, and leaves the core to a thread that needs
+/// one to send it.
 const SPINS_FOR: [Duration; 2] = [Duration::from_micros(20), Duration::from_micros(200)];
 thread_local! {
     static SPINS: Cell<Duration> = const { Cell::new(SPINS_FOR[1]) };
 }
-/// After a wait during which polling was meant to last `spins`: longer where that was enough, half as long where not.
+/// How often to poll in the next wait, after one that could poll `spins` times: more often if that was enough, half as often if not.
 fn next_spins(spins: Duration, waited: Duration) -> Duration {
     let next = if waited <= spins { spins * 3 / 2 } else { spins / 2 };
     next.clamp(SPINS_FOR[0], SPINS_FOR[1])
@@ -128,7 +128,7 @@ impl Between<'_> {
         let of = all.len();
         all.into_iter().enumerate().map(|(k, p)| (p, share(k, of, n, self.m.block()))).collect()
     }
-    /// Begins to send messages, and to receive those of `from`; `step` distinguishes the exchanges of one collective.
+    /// Begins to send messages, and to receive those from `from`; `step` distinguishes the exchanges of one collective.
     fn begin(&self, step: (usize, usize), to: &[Message], from: &[usize]) -> Res<Box<dyn Exchange>> {
         let (members, number, _) = self.seat().key;
         let mut h = FxHasher::default();
@@ -139,12 +139,12 @@ impl Between<'_> {
         moved.sent_messages.fetch_add(to.len() as u64, Ordering::Relaxed);
         self.remote.transport.begin(id, to, from)
     }
-    /// Sends each peer its message, and gives those of the peers.
+    /// Sends each peer its message, and returns the messages of the peers.
     fn exchange(&self, step: usize, messages: Vec<Vec<u8>>) -> Res<Posts> {
         let to: Vec<Message> = self.peers.iter().zip(messages).map(|(p, m)| (*p, Arc::new(m))).collect();
         arrived(&mut *self.begin((step, 0), &to, &self.peers)?)
     }
-    /// As `exchange`, of one message for all.
+    /// As `exchange`, with one message for all.
     fn tell(&self, step: usize, message: Vec<u8>) -> Res<Posts> {
         let message = Arc::new(message);
         let to: Vec<Message> = self.peers.iter().map(|p| (*p, message.clone())).collect();
@@ -161,7 +161,7 @@ impl Between<'_> {
             let w = width(c, size, span);
             r.start / element * w..r.end / element * w
         };
-        // each device combines its share of what those of this process have together
+        // each device combines its share of the operands of this process's devices
         let k = self.seat().number();
         let piece = |k: usize| share(k, locals.len(), n, block);
         let post = match locals {
@@ -258,7 +258,7 @@ impl Between<'_> {
         let len = |span: &Range<usize>| part / c.element() * width(c, size, span);
         let total: usize = own_nodes.iter().map(len).sum();
         let k = self.seat().number();
-        // the devices of this process share the work for those of others
+        // the devices of this process share the work for the devices of other processes
         let remote: Vec<usize> = (0..size).filter(|p| !locals.contains(p)).collect();
         let whose = |j: usize| j % locals.len();
         let (mut post, mut own) = (vec![], vec![]);
@@ -305,7 +305,7 @@ impl Between<'_> {
         combine_terms(c, size, 0..size, &terms, out)
     }
 
-    /// Collectives that only move data: each byte goes once to each process that has a reader of it.
+    /// Collectives that only move data: each byte is sent once to each process with a device that reads it.
     fn moved(&self, mine: &[u8], out: &mut [u8]) -> Res<()> {
         let Seat { at, locals, .. } = self.seat();
         let n = mine.len();
@@ -346,7 +346,7 @@ impl Between<'_> {
         Ok(())
     }
 
-    /// Only those that read of each other wait for each other.
+    /// Devices wait only for those that they read from or that read from them.
     fn permute(&self, mine: &[u8], out: &mut [u8]) -> Res<()> {
         let Seat { at, locals, .. } = self.seat();
         let kind = self.m.kind;

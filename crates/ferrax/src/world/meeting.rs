@@ -1,12 +1,12 @@
-//! Devices of one process in a collective: what each hands in for all ([`Meetings::talk`]), or its memory, lent for as long as others use it
+//! Devices of one process in a collective: each hands in bytes for all ([`Meetings::talk`]), or lends its memory for as long as others use it
 //! ([`Meetings::lend`]).
 //!
 //! ```text
 //! lend:  a device shows its operand -- it uses those that it needs, once they are there -- it waits until no other uses its own
 //! ```
 //!
-//! INVARIANT: memory is used only between `begin` and `done` of the user, and its owner stays in `lend` until every device that may begin has done so
-//! and is done, or none can begin any more: after a failure no one begins.
+//! INVARIANT: memory is used only between `begin` and `done` of its user, and its owner stays in `lend` until every device that may begin has begun
+//! and is done, or no device can begin any more: after a failure none begins.
 #![allow(unsafe_code)]
 use ferrax_kernel::collective::{share, unequal};
 use ferrax_kernel::{Error, Res};
@@ -15,9 +15,9 @@ use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
-/// The members of a group, which of its meetings it is, and which step of that.
+/// The members of a group, the number of its meeting, and the step of the meeting.
 pub type MeetingKey = (Arc<[usize]>, u64, u8);
-/// A device's place in its group, and the places there of all devices of this process, in order.
+/// A device's place in its group, and the places of all devices of this process in it, in order.
 #[derive(Clone, Copy)]
 pub struct Seat<'a> {
     pub key: &'a MeetingKey,
@@ -25,12 +25,12 @@ pub struct Seat<'a> {
     pub locals: &'a [usize],
 }
 impl Seat<'_> {
-    /// Which of the devices of this process it is.
+    /// The index of the device among those of this process.
     pub fn number(&self) -> usize {
         self.locals.iter().position(|l| *l == self.at).unwrap_or_default()
     }
 }
-/// What devices hand in, by the order of their places.
+/// The bytes that devices hand in, in the order of their places.
 pub type Posts = Vec<Arc<Vec<u8>>>;
 
 #[derive(Default)]
@@ -49,7 +49,7 @@ struct State {
 #[derive(Default)]
 struct Talk {
     posts: HashMap<usize, Arc<Vec<u8>>>,
-    /// What the last one made of them, or heard of other processes.
+    /// The result that the last device computed from them, or received from other processes.
     said: Option<Arc<Posts>>,
     left: usize,
 }
@@ -60,20 +60,20 @@ struct Loan {
     done: Vec<usize>,
     left: usize,
 }
-/// The memory of an operand, and of a result that others write too.
+/// The memory of an operand, and of a result that other devices write to as well.
 #[derive(Clone, Copy)]
 struct Shown {
     operand: (*const u8, usize),
     result: (*mut u8, usize),
 }
-// SAFETY: pointers to memory whose owner waits in `lend`; what is done with them is said there.
+// SAFETY: pointers to memory whose owner waits in `lend`, which proves each use.
 unsafe impl Send for Shown {}
 
-/// Which parts of results a device writes.
+/// The parts of results that a device writes.
 pub enum Writes<'a> {
-    /// None by way of the meeting.
+    /// It writes no result through the meeting.
     Nothing,
-    /// Its share, in blocks of so many bytes, of the result of each device of this process; this is its own.
+    /// It writes its share, in blocks of so many bytes, of the result of each device of this process; this is its own result.
     Shares(&'a mut [u8], usize),
 }
 /// Uses the operands that a device reads, and its shares of the results.
@@ -96,7 +96,7 @@ impl Meetings {
         self.lock().ended.push(device);
         self.changed.notify_all();
     }
-    /// Hands in bytes, and gets those of all devices of this process; the last of them calls `speak`, of whose posts all get the result.
+    /// Hands in bytes. The last device of this process calls `speak` with the bytes of all, and all get its result.
     pub fn talk(
         &self,
         seat: Seat,

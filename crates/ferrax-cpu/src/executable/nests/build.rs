@@ -47,7 +47,7 @@ pub struct Builder<'a, 'c> {
     settings: Vec<(Cell, DType, usize)>,
 }
 
-/// What a nest is made for.
+/// The step that a nest computes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Style {
     /// A loop as native code: arrays of many elements are gone through in loops.

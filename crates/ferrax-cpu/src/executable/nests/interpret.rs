@@ -252,7 +252,7 @@ pub struct Interpreter {
     outs: Vec<Reg>,
 }
 impl Interpreter {
-    /// None where the nest has vectors, or too many values.
+    /// `None` if the nest has vectors or too many values.
     pub fn new(nest: &Nest) -> Option<Interpreter> {
         let layout = FrameLayout::new(nest, 0, false);
         let mut w = Writer { nest, layout, words: vec![0; layout.end], registers: vec![None; nest.defs.len()] };

@@ -1,7 +1,7 @@
 //! Passes over nests, as texts: `tests/filetests/nests/*.txt` has the nest before and after each pass.
 //!
 //! ```text
-//!     == fuse: a loop that reads what another writes        the pass, and what is to be seen
+//!     == fuse: a loop that reads what another writes        the pass, and the point of the case
 //!     arrays ..                                             the nest before
 //!     --
 //!     arrays ..                                             after, or `refused: ..`
@@ -20,7 +20,7 @@ fn target(tier: Tier) -> Target {
     let kernels = KernelTuning { min_long_vector_bytes: 64, ..KernelTuning::DEFAULT };
     Target { tier, tuning: Tuning { kernels, ..Tuning::DEFAULT } }
 }
-/// What a pass makes of a nest.
+/// A nest after a pass.
 fn after(pass: &str, nest: &str) -> Result<String, String> {
     let mut nest = text::parse::parse(nest, &NAMES)?;
     let refused = |why: &str| Err(format!("refused: {why}"));

@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 pub(super) struct TileBuilder<'a> {
     pub(super) spec: &'a Spec<'a>,
     pub(super) dims: SmallVec<[usize; 4]>,
-    /// Of each merged dimension, the domain dimension whose stride it has.
+    /// For each merged dimension, the domain dimension whose stride it has.
     pub(super) innermost: SmallVec<[usize; 4]>,
     pub(super) total: usize,
     /// Whether native code makes each row a part of one vector: then it handles strided elements.

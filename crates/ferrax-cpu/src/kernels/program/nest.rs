@@ -1,4 +1,4 @@
-//! The loops of a program: merges dimensions, and finds what is read and written along the last of them.
+//! The loops of a program: merges dimensions, and finds the elements that are read and written along the last one.
 //!
 //! INVARIANT: every affine form visits the same elements in the same order over merged dimensions as over the original ones.
 use super::Spec;

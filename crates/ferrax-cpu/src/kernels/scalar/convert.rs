@@ -33,7 +33,7 @@ target!(ToU64 -> u64; u8 i32 u32 i64 u64; |x| x as u64);
 /// The result of `as`, in steps that are vector instructions: the number is clamped to the
 /// integers' range, of which `$below` is the greatest float, and converted; `$above` or more gives
 /// the greatest integer, and a nan 0.
-/// has, and converted; what is `$above` or more gives the greatest integer, and a nan 0.
+/// has, and converted; numbers from `$above` on give the greatest integer, and a nan gives 0.
 macro_rules! integer_of_float {
     ($($Name:ident -> $L:ty: $I:ty, $S:ty, $least:expr, $below:expr, $above:expr;)*) => {$(
         impl To<$S> for $Name {

@@ -21,7 +21,7 @@ pub enum Held {
     Vector,
 }
 pub struct NestAllocation {
-    /// Of each value, array pointer and counter.
+    /// For each value, array pointer and counter.
     pub places: Vec<Place>,
     pub spills: usize,
     /// Values in registers across a call: (interval, register, kind of value, word that saves it).

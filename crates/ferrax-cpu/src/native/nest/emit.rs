@@ -27,7 +27,7 @@ const V2: u8 = 15;
 /// Known facts about a value's bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum RegisterKind {
-    /// Of 32 bits, or 64.
+    /// Whether it has 64 bits.
     Whole(bool),
     Float(bool),
 }
@@ -70,7 +70,7 @@ pub fn size(nest: &Nest) -> VectorSize {
     let is_long = |d: &Def| d.lanes > 1 && d.bytes() > VectorSize::Ymm.bytes();
     if nest.defs.iter().any(is_long) { VectorSize::Zmm } else { VectorSize::Ymm }
 }
-/// None where an element is further from its index than instructions can say.
+/// `None` if an element is further from its index than instructions can encode.
 pub fn emit(nest: &Nest, order: &Order, allocation: &NestAllocation, layout: FrameLayout) -> Option<Vec<u8>> {
     let mut e = Encoder::new(size(nest), 1024);
     let labels = order.loops.iter().map(|_| (e.label(), e.label())).collect();

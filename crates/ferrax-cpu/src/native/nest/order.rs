@@ -48,7 +48,7 @@ pub struct Order {
     pub loops: Vec<LoopInfo>,
     /// The loop around each instruction.
     pub around: Vec<Option<usize>>,
-    /// Of each value, then of each array's pointer, then of each counter.
+    /// For each value, then each array's pointer, then each counter.
     pub intervals: Vec<Option<Interval>>,
     /// The innermost loop in which a value is computed.
     pub home: Vec<Option<usize>>,

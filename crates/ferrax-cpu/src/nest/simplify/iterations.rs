@@ -1,4 +1,4 @@
-//! What is known of a loop's iterations as a whole: other counters are functions of one counter, and iterations that touch different elements are
+//! Known properties of a loop's iterations as a whole: other counters are functions of one counter, and iterations that touch different elements are
 //! independent.
 //!
 //! ```text

@@ -1,6 +1,6 @@
 //! A nest from its text: the tests of passes are texts.
 //!
-//! INVARIANT: what it takes is what [`super::print`] writes, and comments from `#` on.
+//! INVARIANT: it accepts the texts that [`super::print`] writes, with comments from `#` on.
 use super::FunctionNames;
 use crate::nest::facts::lane_of;
 use crate::nest::{Def, LoopKind, Nest, NestCarry, NestLoop, NestOp, NestTrip, NestValue, RowCall, Stmt, lane};
@@ -8,7 +8,7 @@ use ferrax_kernel::{Bin, DType, Un};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-/// The nest that a text is. An error says which line is none.
+/// Parses the text of a nest. An error names the wrong line.
 pub fn parse(text: &str, names: &FunctionNames) -> Result<Nest, String> {
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|l| !l.is_empty() && !l.starts_with('#')).collect();
     let mut p = Parser { nest: Nest::default(), names, numbers: FxHashMap::default(), constants: FxHashMap::default() };

@@ -1,4 +1,4 @@
-//! What operations on vectors, and functions of floats, are as the instructions that kernels have for them.
+//! Operations on vectors and functions of floats, expressed by the instructions that kernels have for them.
 //!
 //! ```text
 //!     v: f32x8 = call exp a    ->    v0: f32x8 = vmax -104, a; v1: f32x8 = vmin 89, v0; v2: f32x8 = vmuladd v1, 1.442695, 12582912; ..
@@ -9,7 +9,7 @@ use crate::instructions::{Function, Leaf, VecNode, VectorSize};
 use crate::nest::{Def, Nest, NestOp, NestValue, Stmt};
 use ferrax_kernel::DType;
 
-/// Whether a value is what a function gives that is called.
+/// Whether a value is the result of a called function.
 pub(super) fn is_called(nest: &Nest, v: NestValue) -> bool {
     matches!(nest.def(v).op, NestOp::Call(f, _) if f.recorded().is_none())
 }
@@ -28,7 +28,7 @@ pub(super) fn recorded(op: NestOp, of: DType, to: DType) -> Option<Function> {
 }
 
 impl Vectorizer<'_> {
-    /// What a definition is of vectors.
+    /// A definition on vectors.
     pub(super) fn applied(&mut self, def: &Def, args: &[NestValue]) -> NestValue {
         let of = def.args().first().map_or(def.dtype, |a| self.nest.dtype(*a));
         self.computed(def.op, of, def.dtype, args)
@@ -42,7 +42,7 @@ impl Vectorizer<'_> {
     }
 }
 
-/// What is computed of single floats, as instructions.
+/// The operations on single floats, as instructions.
 pub fn inline_functions(mut nest: Nest) -> Nest {
     let body = std::mem::take(&mut nest.body);
     nest.body = inlined(&mut nest, body);

@@ -4,7 +4,7 @@
 //!     free loop i { s = fold loop p { s += a[i * n + p] * x[p] }; store y[i] <- s }
 //!     ->   loop i by 2 { s, t = fold loop p { s += a[i * n + p] * x[p]; t += a[(i + 1) * n + p] * x[p] }; store y[i] <- s; store y[i + 1] <- t }
 //! ```
-//! One sum waits for its own last addition; several do not wait for each other, and what they have in common is loaded once.
+//! One sum waits for its own last addition; several do not wait for each other, and operands that they share are loaded once.
 //!
 //! INVARIANT: the iterations of a free loop are independent, and each sum has its own carry, so that the order of additions in a sum stays.
 use super::{VECTOR_SUMS, counter_of};
@@ -71,7 +71,7 @@ fn copies_of(nest: &Nest, fold: &NestLoop) -> usize {
 
 struct Jam<'a> {
     nest: &'a mut Nest,
-    /// The values of each copy. All are new, as the loop over what is left over defines the old ones.
+    /// The values of each copy. All are new, as the loop over the remaining iterations defines the old ones.
     renamed: Vec<FxHashMap<NestValue, NestValue>>,
     /// Values that differ from copy to copy; the copies share the others.
     varying: FxHashSet<NestValue>,

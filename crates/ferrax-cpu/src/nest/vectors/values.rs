@@ -1,4 +1,4 @@
-//! What vectors can hold: by how much a value grows from one iteration to the next, how wide it is, and whether there is an instruction for it.
+//! The values that vectors can hold: by how much a value grows from one iteration to the next, how wide it is, and whether there is an instruction for it.
 //!
 //! INVARIANT: a wider integer grows as a narrower one does only where that does not wrap.
 use super::{LONG_VECTOR, MAX_WIDTH, Vectorizer, functions};
@@ -35,7 +35,7 @@ impl Vectorizer<'_> {
         self.strides.insert(v, stride);
         stride
     }
-    /// What a number is made of that is stored with half its width.
+    /// The operand of a number that is stored with half its width.
     pub(super) fn narrowed(&self, v: NestValue) -> Option<NestValue> {
         use DType::*;
         let def = self.nest.def(v);

@@ -50,7 +50,7 @@ impl Level {
     fn of_terms(a: &ReadAxis) -> Level {
         Level { stride: a.stride, steps: a.steps.clone(), rows: (1, 0), terms: (a.n, 1) }
     }
-    /// Of both, where they move through the same positions.
+    /// For both, if they move through the same positions.
     fn of_both(r: &ReadAxis, t: &ReadAxis) -> Option<Level> {
         let stride = gcd(r.stride, t.stride);
         let [row, term] = [r.stride / stride, t.stride / stride];
@@ -113,7 +113,7 @@ fn joined(axes: &[ReadAxis]) -> Vec<ReadAxis> {
 
 /// How groups are done.
 struct GroupedWindows {
-    /// Of P groups.
+    /// For P groups.
     together: usize,
     lanes: usize,
     /// Channels of a group that lie side by side, in elements from group to group of x.
@@ -310,7 +310,7 @@ struct Groups {
     place: PlacingFn,
     /// Bytes of an element.
     size: usize,
-    /// Of the guards: lowest and highest.
+    /// The lowest and the highest index of each guard.
     bounds: Vec<(i64, i64)>,
     /// Indices of the outer axes of rows and of terms.
     outer: [usize; 2],

@@ -43,7 +43,7 @@ struct WindowPlanes {
     table: Vec<i32>,
 }
 impl WindowPlanes {
-    /// Of rows and terms that have such windows, if they have.
+    /// The windows of rows and of terms, if they have such windows.
     fn new(axes: &ConvAxes, lines_of_places: usize, size: usize, tuning: &ConvTuning) -> Option<WindowPlanes> {
         let (w, rows) = axes.rows.split_last()?;
         let (j, terms) = axes.terms.split_last()?;
@@ -153,7 +153,7 @@ struct Planes {
     product: RowsByTable,
     /// Bytes of an element.
     size: usize,
-    /// Of the guards: lowest, highest and first.
+    /// The lowest, the highest and the first index of each guard.
     bounds: Vec<(i64, i64, i64)>,
     /// Rows outside of planes, and blocks of lines of places on each.
     outer: usize,

@@ -117,7 +117,7 @@ impl ConvWindows {
     fn lines(&self) -> Option<&WindowLines> {
         if let LeftSide::Lines(l) = &self.left { Some(l) } else { None }
     }
-    /// Rows of a line; one line of all rows where there are none.
+    /// Rows of a line; one line of all rows if there are no lines.
     fn rows_of_line(&self) -> usize {
         self.lines().map_or(self.c.rows.size(), |l| l.shape()[0])
     }

@@ -24,7 +24,7 @@ pub struct RealHalves<T: FftNum> {
 }
 
 impl<T: FftNum> RealHalves<T> {
-    /// Of `n` reals, an even number, with `twiddle(k)` for `w^k` forward and its conjugate backward.
+    /// The transform of `n` reals, an even number, with `twiddle(k)` for `w^k` forward and its conjugate backward.
     pub fn new(n: usize, twiddle: impl Fn(usize) -> (f64, f64), tier: Tier, inverse: bool) -> RealHalves<T> {
         let m = n / 2;
         let number = |x| T::from_f64(x).unwrap_or_else(T::zero);
@@ -34,7 +34,7 @@ impl<T: FftNum> RealHalves<T> {
         let pairs = if inverse { on_rows.together } else { on_rows.apart };
         RealHalves { m, twiddles, inverse, pairs }
     }
-    /// Of `m + 1` numbers: forward from the first m, backward to them.
+    /// The transform of `m + 1` numbers: forward from the first m, backward to them.
     pub fn run(&self, row: &mut [Complex<T>], scale: T) {
         self.ends(row, scale);
         // SAFETY: a row is as long.
@@ -70,7 +70,7 @@ impl<T: FftNum> RealHalves<T> {
             (self.pairs)(low.cast(), high.cast(), self.twiddles[pairs].as_ptr().cast(), (&raw const scale).cast(), n)
         };
     }
-    /// Of rows that lie one after another, by all threads.
+    /// The transforms of contiguous rows, by all threads.
     pub fn run_rows(&self, rows: SharedPtr, count: usize, scale: T, cost: Option<&Cost>, cancel: &AtomicBool) {
         /// Pairs that are done together.
         const PAIRS: usize = 4096;

@@ -229,7 +229,7 @@ macro_rules! rows {
 rows! { portable_f32 One<f32>, One<f32> }
 rows! { portable_f64 One<f64>, One<f64> }
 
-/// Of parts of `size` bytes.
+/// For parts of `size` bytes.
 pub fn pick(size: usize, tier: Tier) -> ComplexRows {
     match (tier, size) {
         #[cfg(all(target_arch = "x86_64", feature = "avx512"))]
