@@ -12,6 +12,7 @@
 //! INVARIANT: a wait ends by an error only for a known cause: its peer has died or ended, runs something else, has given the call up or finished it,
 //! or has not answered for the heartbeat's time; or processes have waited for each other in a circle, without a change, for the time of
 //! [`Bounds`]. If one of these holds, the wait ends.
+mod waits;
 
 use crate::status::{Status, Waiter, texts};
 use std::collections::{BTreeMap, BTreeSet};
