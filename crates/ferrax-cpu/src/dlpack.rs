@@ -360,7 +360,7 @@ mod tests {
             (&[2], None, |h| h.tensor.element.lanes = 4, "4 lanes"),
             (&[2], None, |h| h.tensor.element.bits = 4, "4 bits"),
             (&[2], None, |h| h.tensor.element.bits = 0, "0 bits"),
-            (&[2], None, |h| h.tensor.byte_offset = 2, "no multiple"),
+            (&[2], None, |h| h.tensor.byte_offset = 2, "not a multiple"),
             (&[2], None, |h| h.tensor.data = null_mut(), "no elements"),
             (&[2], None, |h| h.tensor.shape = null_mut(), "no sizes"),
             (&[2], None, |h| h.tensor.ndim = -1, "no sizes"),
