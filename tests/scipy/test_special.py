@@ -320,6 +320,14 @@ def test_the_quantile_outside_of_probabilities_has_no_derivative(jax):
     assert np.isnan(jax.vmap(jax.grad(jax.scipy.special.ndtri))(np.array([-0.5, 1.5], np.float32))).all()
 
 
+@pytest.mark.ours
+def test_the_derivatives_of_spence_at_1(jax, x64):
+    f, want = jax.scipy.special.spence, [-1, 1 / 2, -2 / 3, 3 / 2, -24 / 5]
+    for value in want:
+        f = jax.grad(f)
+        np.testing.assert_allclose([f(1.0), f(1.0 + 1e-9)], value, rtol=1e-7)
+
+
 def test_the_dimension_of_multigammaln_is_an_integer(jax):
     f = jax.scipy.special.multigammaln
     for d in (1, 2, 3):
