@@ -104,7 +104,7 @@ REASONS = (
     (r"special\.comb: ", r"^value: .*\[nan\], not \[0\.", "NaN among the arguments"),
     (r"special\.(poch|hyp2f1|hyp1f1|betainc|gammaincc?|zeta|owens_t): .* jvp", r"float0", DERIVATIVE),
     (r"special\.(owens_t|sph_harm_y)", r"^(type|structure): ", "the dtype of the operands; JAX takes the default"),
-    (r"scipy\.fft\.i?dctn?: .*\b0\]", r"answers, where JAX raises TypeError: slice limit_indices", REFUSED),
+    (r"scipy\.fft\.i?dctn?: .*\b0\]", r"answers, where JAX raises TypeError: (slice limit_indices|broadcast_in_dim shape)", REFUSED),
     (r"^jax\.scipy\.signal", r"answers, where JAX raises NotImplementedError: .*Unsupported dtype", "half precision is taken"),
     (r"\.(unique\w*|union1d|intersect1d|setdiff1d|setxor1d): .* jvp", r"^value: \[1\]", "JAX gives zero; the elements that remain have a derivative"),
     (r"numpy\.angle: .*a0=float32\[\] .*x64", r"^type: .*, not array \[\] float64", "the operand's dtype; JAX takes the default for scalars"),

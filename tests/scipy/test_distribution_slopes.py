@@ -241,3 +241,29 @@ def test_slopes_of_densities_by_their_shapes_at_the_ends(case):
             np.testing.assert_allclose(got, (high - low) / (2 * h), rtol=1e-5, atol=1e-8)
         else:
             assert abs(got) == INF
+
+
+WHOLE = {  # densities and probabilities, their points, the sides of a grid of shapes
+    "beta": ((0.3,), ((0.5, 1.0, 2.0), (1.0, 2.0, 3.0))), "gamma": ((0.3, 2.5), ((0.5, 1.0, 2.0),)), "chi2": ((0.3, 2.5), ((1.0, 2.0, 4.0),)),
+    "t": ((0.3, 2.5), ((1.0, 2.0, 3.0),)), "pareto": ((1.3, 2.5), ((0.5, 1.0, 2.0),)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("of", ["logpdf", "pdf", "logcdf", "logsf"])
+@pytest.mark.parametrize("name", WHOLE)
+def test_second_derivatives_in_whole_shapes(name, of):
+    """Those of the incomplete functions by their orders are in test_special.py."""
+    f = getattr(getattr(stats, name), of, None)
+    if f is None or (name, of) in {("gamma", "logsf"), ("chi2", "logsf"), ("gamma", "logcdf"), ("chi2", "logcdf")}:
+        return
+    points, sides = WHOLE[name]
+    grid = [v.ravel() for v in np.meshgrid(points, *sides)]
+    of_density, h = of.endswith("pdf"), 1e-5
+    free = tuple(range(0 if of_density else 1, len(grid)))
+    slopes = jax.vmap(jax.grad(f, free))
+    for outer, inner in ((jax.jacfwd, jax.grad), (jax.jacrev, jax.grad), (jax.jacrev, jax.jacfwd)):
+        got = jax.jit(jax.vmap(outer(inner(f, free), free)))(*grid)
+        for k, place in enumerate(free):
+            high, low = (slopes(*grid[:place], grid[place] + s * h, *grid[place + 1 :]) for s in (1, -1))
+            for i in range(len(free)):
+                np.testing.assert_allclose(got[i][k], (high[i] - low[i]) / (2 * h), rtol=1e-5, atol=1e-6)

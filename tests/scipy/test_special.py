@@ -320,6 +320,56 @@ def test_the_quantile_outside_of_probabilities_has_no_derivative(jax):
     assert np.isnan(jax.vmap(jax.grad(jax.scipy.special.ndtri))(np.array([-0.5, 1.5], np.float32))).all()
 
 
+def second_derivatives(jax, f):
+    """Those of f by its two arguments, as functions of arrays of points: each mode over reverse mode, and reverse mode over the forward one."""
+    n = (0, 1)
+    ways = ((jax.jacfwd, jax.grad), (jax.jacrev, jax.grad), (jax.jacrev, jax.jacfwd))
+    return [jax.jit(jax.vmap(outer(inner(f, n), n))) for outer, inner in ways]
+
+
+def points(*sides):
+    return [v.ravel() for v in np.meshgrid(*sides)]
+
+
+@pytest.mark.ours
+def test_powers_have_all_second_derivatives_at_whole_exponents(jax, jnp, x64):
+    x, y = points([0.5, 1.0, 2.0, 300.0], [-2.0, -1.0, 0.0, 0.5, 1.0, 2.0])
+    mixed = x ** (y - 1) * (1 + y * np.log(x))
+    want = [[y * (y - 1) * x ** (y - 2), mixed], [mixed, x**y * np.log(x) ** 2]]
+    for f in (jnp.power, jax.lax.pow, jnp.float_power, lambda x, y: jnp.power(jnp.full(3, x), y).mean(), lambda x, y: jnp.power(x, jnp.full(3, y)).mean()):
+        for hessian in second_derivatives(jax, f):
+            np.testing.assert_allclose(np.array(hessian(x, y)), want, rtol=1e-9, atol=1e-12)
+    assert jax.grad(jnp.power)(0.0, 0.0) == 0
+
+
+@pytest.mark.ours
+def test_incomplete_gamma_and_beta_have_all_second_derivatives_at_whole_orders(jax, jnp, x64):
+    sp = jax.scipy.special
+    a, x = points([0.5, 1.0, 2.0, 3.0, 4.0, 12.0], [0.1, 0.5, 1.0, 2.0, 3.0, 5.0, 9.0, 20.0])
+    for sign, f in ((1, sp.gammainc), (-1, sp.gammaincc)):
+        density = sign * np.exp((a - 1) * np.log(x) - x - sp.gammaln(a))
+        mixed = density * (np.log(x) - sp.digamma(a))
+        slope = jax.vmap(jax.grad(f))
+        by_order = (slope(a + 1e-5, x) - slope(a - 1e-5, x)) / 2e-5
+        want = [[by_order, mixed], [mixed, density * ((a - 1) / x - 1)]]
+        for hessian in second_derivatives(jax, f):
+            np.testing.assert_allclose(np.array(hessian(a, x)), want, rtol=1e-7, atol=1e-9)
+    a, b, x = points([0.5, 1.0, 2.0, 3.0, 12.0], [0.5, 1.0, 2.0, 3.0, 12.0], [0.1, 0.5, 0.9])
+    density = np.exp((a - 1) * np.log(x) + (b - 1) * np.log1p(-x) - sp.betaln(a, b))
+    for hessian in (jax.jacfwd(jax.grad(sp.betainc, (0, 1, 2)), (0, 1, 2)), jax.jacrev(jax.grad(sp.betainc, (0, 1, 2)), (0, 1, 2))):
+        got = jax.jit(jax.vmap(hessian))(a, b, x)
+        for k, mixed in ((0, density * (np.log(x) + sp.digamma(a + b) - sp.digamma(a))), (1, density * (np.log1p(-x) + sp.digamma(a + b) - sp.digamma(b)))):
+            np.testing.assert_allclose([got[k][2], got[2][k]], [mixed] * 2, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.ours
+def test_the_derivatives_of_spence_at_1(jax, x64):
+    f, want = jax.scipy.special.spence, [-1, 1 / 2, -2 / 3, 3 / 2, -24 / 5]
+    for value in want:
+        f = jax.grad(f)
+        np.testing.assert_allclose([f(1.0), f(1.0 + 1e-9)], value, rtol=1e-7)
+
+
 def test_the_dimension_of_multigammaln_is_an_integer(jax):
     f = jax.scipy.special.multigammaln
     for d in (1, 2, 3):

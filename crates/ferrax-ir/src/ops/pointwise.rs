@@ -244,7 +244,7 @@ table! {
     MulHi "mulhi" Integer Same [Flat, Flat];
 }
 
-/// t * b x^(b-1). An integer exponent is a constant; b = 0 gives 0 also at x = 0.
+/// t * b x^(b-1). An integer exponent is a constant; b = 0 gives 0 also at x = 0. Elsewhere this has its slope in b there.
 fn pow_base(a: &At, t: &Value) -> Res<Value> {
     let (x, mut b) = (&a.x[0], a.x[1].clone());
     let whole = b.dtype().is_int();
@@ -256,8 +256,12 @@ fn pow_base(a: &At, t: &Value) -> Res<Value> {
     let p = a.f(Pw::Pow, &[x, &b1])?;
     let mut s = a.mul(&b, &p)?;
     if !matches!(b, Value::Lit(l) if !l.is_zero()) {
-        let flat = a.f(Pw::Eq, &[&b, &lit(b.dtype(), 0.0)])?;
-        let flat = if flat.rank() == 0 { flat } else { a.cx.stretch(&flat, &Dims::new(s.shape()))? };
+        let mut flat = a.f(Pw::Eq, &[&b, &lit(b.dtype(), 0.0)])?;
+        if !matches!(b, Value::Lit(_)) {
+            flat = a.cx.stretch(&flat, &Dims::new(s.shape()))?;
+            let pole = a.f(Pw::Ne, &[&s, &lit(s.dtype(), 0.0)])?;
+            flat = a.f(Pw::And, &[&flat, &pole])?;
+        }
         s = a.select(&flat, &s, &lit(x.dtype(), 0.0))?;
     }
     a.mul(t, &s)

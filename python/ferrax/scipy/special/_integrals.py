@@ -358,8 +358,13 @@ def _spence(x):
 @_spence.defjvp
 def _spence_jvp(primals, tangents):
     (x,), (dx,) = primals, tangents
-    one = x == 1
-    return _spence(x), dx * jnp.where(one, -1, jnp.log(x) / jnp.where(one, 1, 1 - x))
+    # log(x) / (1 - x); near 1 by its series, which has its derivatives
+    near = jnp.abs(x - 1) < 0.125
+    t, far = jnp.where(near, x - 1, 0), jnp.where(near, 2, x)
+    series = 0.0
+    for k in reversed(range(18)):
+        series = (-1.0) ** (k + 1) / (k + 1) + series * t
+    return _spence(x), dx * jnp.where(near, series, jnp.log(far) / (1 - far))
 
 
 @in_single

@@ -69,8 +69,8 @@ def _power_jvp(primals, tangents):
     out = power(x, p)
 
     def by_base():
-        flat = p == 0
-        return jnp.where(flat, 0, p * power(x, jnp.where(flat, 1, p - 1)))
+        pole = (p == 0) & (x < jnp.finfo(x.dtype).tiny)
+        return jnp.where(pole, 0, p * power(x, jnp.where(pole, 1, p - 1)))
 
     def by_exponent():
         at_0 = x == 0
@@ -183,7 +183,8 @@ def log_betainc(a, b, x, less=None):
     def term(n):
         # DLMF 8.17.22: I_z(a, b) = z^a (1 - z)^b / (a B(a, b)) / (1 + d1 / (1 + d2 / ..)).
         m = jnp.floor(n / 2)
-        even = m * (b - m) * z / ((a + 2 * m - 1) * (a + 2 * m))
+        k = jnp.maximum(m, 1)  # of the first term the numerator is 0, and of a = 1 so is a - 1
+        even = m * (b - m) * z / ((a + 2 * k - 1) * (a + 2 * k))
         odd = -(a + m) * (a + b + m) * z / ((a + 2 * m) * (a + 2 * m + 1))
         return jnp.where(n % 2 == 0, even, odd), jnp.ones_like(z)
 

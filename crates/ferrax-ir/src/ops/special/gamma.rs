@@ -65,7 +65,10 @@ fn fraction(a: &Value, x: &Value) -> [Value; 2] {
         let c = away(&b + &(&p / c));
         let (change, slope) = (&d * &c - 1.0, &dd * &c + &d * &dc);
         let (moves, turns) = (felt(&change), felt(&slope));
-        let ratio = keep(&moves, &change, 0.0) + 1.0;
+        // Of a whole order one change is 0, and its derivatives are not.
+        let turns_alone = f2(Pw::And, &f1(Pw::Not, &moves), &turns);
+        let still = keep(&turns_alone, &(&change - &f1(Pw::StopGradient, &change)), 0.0);
+        let ratio = keep(&moves, &change, 0.0) + still + 1.0;
         let (next, dnext) = (h * &ratio, dh * &ratio + h * &keep(&turns, &slope, 0.0));
         vec![k, b, c, dc, d, dd, next, dnext, f2(Pw::Or, &moves, &turns)]
     };
@@ -189,9 +192,10 @@ fn bounded_below(a: &Value, x: &Value) -> Value {
     f2(Pw::And, &with(Pw::Eq, a, f64::INFINITY), &finite)
 }
 
-/// n log x, the logarithm of a power: 0 where n is.
+/// n log x, the logarithm of a power: 0 where n is, at x = 0 too. Elsewhere it has its slope in n there.
 pub(super) fn log_power(n: &Value, log: Value) -> Value {
-    choose(&with(Pw::Eq, n, 0.0), &fill(n, 0.0), &(n * &log))
+    let of_zero = f2(Pw::And, &with(Pw::Eq, n, 0.0), &f1(Pw::Not, &f1(Pw::IsFinite, &log)));
+    choose(&of_zero, &fill(n, 0.0), &(n * &log))
 }
 /// p, the derivative of P in x: below 1 by a x^(a-1) exp(-x) / gamma(a+1), whose power may be in range where w is not.
 pub(super) fn density(a: &Value, x: &Value) -> Value {
