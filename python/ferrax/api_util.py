@@ -280,8 +280,8 @@ def flatten_axes(name: str, treedef: Any, axis_tree: Any, *, kws: bool = False, 
         name: str, the name of the tree of axes in errors.
         treedef: PyTreeDef.
         axis_tree: tree prefix of the structure, of ints or None.
-        kws: whether the structure is (args, kwargs). It makes no difference.
-        tupled_args: whether the structure is that of positional arguments. It makes no difference.
+        kws: whether the structure is (args, kwargs). Ignored.
+        tupled_args: whether the structure is that of positional arguments. Ignored.
 
     Returns:
         List of axes, one for each leaf.

@@ -75,7 +75,7 @@ def register_ffi_target(name: str, fn: Any, platform: str = "cpu", api_version: 
         platform: str, the platform whose memory it works on. A function for another platform than
           "cpu" is accepted and never called.
         api_version: 1 for a handler of the typed interface, 0 for a function of pointers.
-        **kwargs: traits; they make no difference.
+        **kwargs: traits; ignored.
 
     Returns:
         None.
@@ -97,7 +97,7 @@ def register_ffi_target(name: str, fn: Any, platform: str = "cpu", api_version: 
 def register_ffi_target_as_batch_partitionable(name: str) -> None:
     """Declares that a function may be called on parts of a batch.
 
-    It makes no difference: whole batches are passed.
+    It is ignored: whole batches are passed.
 
     Args:
         name: str, the name of a registered function.

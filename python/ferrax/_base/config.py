@@ -443,7 +443,7 @@ def disable_jit(disable: bool = True) -> _Override:
 
 
 def disable_x64() -> _Override:
-    """Context manager: the older spelling of `enable_x64(False)`.
+    """Context manager: an older name of `enable_x64(False)`.
 
     Returns:
         Context manager, also a decorator.

@@ -315,7 +315,7 @@ def zero_prop(prim: Primitive, primals_in: Any, series_in: Any, **params: Any) -
     Args:
         prim: Primitive.
         primals_in: tuple of arrays, the point.
-        series_in: tuple of Taylor series; they make no difference.
+        series_in: tuple of Taylor series; ignored.
         **params: parameters of the primitive.
 
     Returns:

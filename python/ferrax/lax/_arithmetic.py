@@ -3,7 +3,7 @@ each.
 
 Invariant: no promotion and no broadcasting beyond what the primitives themselves do, which is:
 operands of rank 0, or of equal rank with sizes of 1, spread over the others. Operands of different
-dtypes raise TypeError; `ferrax.numpy` has the forgiving spellings.
+dtypes raise TypeError; `ferrax.numpy` has functions that promote their operands.
 
     >>> lax.add(jnp.ones(3), 1.0)
     Array([2., 2., 2.], dtype=float32)

@@ -51,7 +51,7 @@ def fft(x: ArrayLike, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Ar
 
     Raises:
         ValueError: for shapes that do not fit the lengths, for complex operands of RFFT, and for a
-          kind there is not.
+          kind that does not exist.
 
     >>> lax.fft(jnp.array([1.0, 2.0]), "FFT", (2,))
     Array([ 3.+0.j, -1.+0.j], dtype=complex64)

@@ -313,7 +313,7 @@ def pallas_call(
         iteration.
       input_output_aliases: for the number of an input, the number of the output that is initialized
         with it.
-      debug, interpret, compiler_params, cost_estimate, metadata: make no difference: a kernel is a
+      debug, interpret, compiler_params, cost_estimate, metadata: ignored: a kernel is a
         program of the language, on every device.
       name: the name of the kernel.
 

@@ -51,9 +51,9 @@ class ArrayNamespaceInfo:
         """The standard's dtypes that arrays can have, by name.
 
         Args:
-          device: makes no difference.
+          device: ignored.
           kind: "bool", "signed integer", "unsigned integer", "integral", "real floating", "complex
-            floating", "numeric", a tuple of some, or None for all.
+            floating", "numeric", a tuple of these, or None for all.
 
         Raises:
           ValueError: the kind does not exist.

@@ -1,4 +1,4 @@
-"""Products and powers of matrices, and the array API's spellings of ferrax.numpy's functions.
+"""Products and powers of matrices, and the array API standard's names of functions of `ferrax.numpy`.
 
 Invariant: no decomposition, except for the inverse in a negative power.
 

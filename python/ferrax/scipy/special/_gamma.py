@@ -79,7 +79,7 @@ def gammasgn(x: ArrayLike) -> Array:
         Array of x's shape; bool and integers become the default float, other dtypes stay.
 
     Raises:
-        TypeError: x is complex, or not an array or number.
+        TypeError: x is not an array or number.
         ValueError: x is complex.
 
     >>> gammasgn(jnp.array([1.5, -0.5, -1.5]))
