@@ -307,12 +307,12 @@ def infer_argnums_and_argnames(sig: Any, argnums: int | Sequence[int] | None, ar
     is given.
 
     Args:
-      sig: an `inspect.Signature`.
-      argnums: a number, a sequence of them, or None.
-      argnames: a name, a sequence of them, or None.
+        sig: an `inspect.Signature`.
+        argnums: a number, a sequence of them, or None.
+        argnames: a name, a sequence of them, or None.
 
     Returns:
-      Pair (numbers, names); given ones are returned, and missing ones are inferred.
+        Pair (numbers, names); given ones are returned, and missing ones are inferred.
     """
     if argnums is None and argnames is None:
         return (), ()

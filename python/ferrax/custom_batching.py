@@ -44,10 +44,10 @@ class custom_vmap(CustomFunction):
     """A function with a custom rule for `vmap`.
 
     Args:
-      fun: the function; its arguments and results are pytrees of arrays.
+        fun: the function; its arguments and results are pytrees of arrays.
 
     Raises:
-      AttributeError: (when called) no rule was given.
+        AttributeError: (when called) no rule was given.
 
     Example:
       >>> @custom_vmap

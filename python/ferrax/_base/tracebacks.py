@@ -139,9 +139,9 @@ def filtered(error: BaseException, frame: types.FrameType | None, nested: bool =
     will.
 
     Args:
-      error: an exception whose traceback begins below `frame`.
-      frame: the frame that called the library.
-      nested: whether something is traced, which a function further out began.
+        error: an exception whose traceback begins below `frame`.
+        frame: the frame that called the library.
+        nested: whether something is traced, which a function further out began.
     """
     mode, tb = _mode(), error.__traceback__
     if mode == "off" or (nested and mode == "remove_frames") or not isinstance(error, Exception) or _under_boundary(frame):

@@ -281,21 +281,21 @@ def scaled_dot(
     float32.
 
     Args:
-      lhs, rhs: operands of one rank, 2 or more.
-      lhs_scale, rhs_scale: of the operand's shape, but for the contracted axis, whose size is a
-        divisor of the operand's and at most half of it.
-      dimension_numbers: as in `dot_general`, of one contracted axis; by default those of a
-        (batched) matrix product.
-      preferred_element_type: the result's dtype, by default bfloat16.
+        lhs, rhs: operands of one rank, 2 or more.
+        lhs_scale, rhs_scale: of the operand's shape, but for the contracted axis, whose size is a
+          divisor of the operand's and at most half of it.
+        dimension_numbers: as in `dot_general`, of one contracted axis; by default those of a
+          (batched) matrix product.
+        preferred_element_type: the result's dtype, by default bfloat16.
 
     Returns:
-      the product.
+        the product.
 
     Raises:
-      TypeError: ranks or sizes do not fit.
+        TypeError: ranks or sizes do not fit.
 
-        >>> lax.scaled_dot(jnp.ones((1, 4)), jnp.ones((4, 1)), lhs_scale=jnp.full((1, 2), 0.5))
-        Array([[2]], dtype=bfloat16)
+    >>> lax.scaled_dot(jnp.ones((1, 4)), jnp.ones((4, 1)), lhs_scale=jnp.full((1, 2), 0.5))
+    Array([[2]], dtype=bfloat16)
     """
     lhs, rhs = _core.asarray(lhs), _core.asarray(rhs)
     scales = [None if s is None else _core.asarray(s) for s in (lhs_scale, rhs_scale)]

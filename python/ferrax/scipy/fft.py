@@ -129,9 +129,9 @@ def dct(x: Array, type: int = 2, n: int | None = None, axis: int = -1, norm: str
         NotImplementedError: for another type.
         ValueError: for another norm, an axis there is not, or an n below 1.
 
-        >>> import ferrax.scipy.fft
-        >>> ferrax.scipy.fft.dct(jnp.ones(2))
-        Array([4., 0.], dtype=float32)
+    >>> import ferrax.scipy.fft
+    >>> ferrax.scipy.fft.dct(jnp.ones(2))
+    Array([4., 0.], dtype=float32)
     """
     _check("dct", type, norm)
     return _along(_cosines, as_array("dct", x), n, axis, norm)

@@ -73,7 +73,7 @@ def _exact_integers(x, dtype):
     """The array of an integer dtype of nested lists of numbers: of floats their whole part.
 
     Raises:
-      OverflowError: an integer does not fit.
+        OverflowError: an integer does not fit.
     """
     info = np.iinfo(dtype)
     values = np.array(x, object)

@@ -124,7 +124,7 @@ def fftshift(x: ArrayLike, axes: int | Sequence[int] | None = None) -> Array:
         Array of x's shape and dtype.
 
     Raises:
-        IndexError: for an axis there is not.
+        IndexError: for an axis that does not exist.
 
     >>> jnp.fft.fftshift(jnp.array([0, 1, 2, -2, -1]))
     Array([-2, -1,  0,  1,  2], dtype=int32)
@@ -143,7 +143,7 @@ def ifftshift(x: ArrayLike, axes: int | Sequence[int] | None = None) -> Array:
         Array of x's shape and dtype.
 
     Raises:
-        IndexError: for an axis there is not.
+        IndexError: for an axis that does not exist.
 
     >>> jnp.fft.ifftshift(jnp.array([-2, -1, 0, 1, 2]))
     Array([ 0,  1,  2, -2, -1], dtype=int32)

@@ -148,8 +148,8 @@ def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = N
     Raises:
         ValueError: for an axis there is not, an n below 1, or another norm.
 
-        >>> jnp.fft.fft(jnp.array([1.0, 2.0, 3.0, 4.0]))
-        Array([10.+0.j, -2.+2.j, -2.+0.j, -2.-2.j], dtype=complex64)
+    >>> jnp.fft.fft(jnp.array([1.0, 2.0, 3.0, 4.0]))
+    Array([10.+0.j, -2.+2.j, -2.+0.j, -2.-2.j], dtype=complex64)
     """
     return _along("fft", FftType.FFT, a, n, axis, norm)
 
