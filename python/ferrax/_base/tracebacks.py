@@ -79,7 +79,7 @@ def _entries(tb):
 
 
 def filter_traceback(tb: types.TracebackType | None) -> types.TracebackType | None:
-    """A traceback of the user's frames alone."""
+    """A traceback with only the user's frames."""
     entries, out = _entries(tb), None
     for entry, hidden in reversed(list(zip(entries, _hidden([e.tb_frame for e in entries]), strict=True))):
         if not hidden:

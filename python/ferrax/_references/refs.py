@@ -408,7 +408,7 @@ def _abstract(shape, dtype, idx):
 
 
 def _written(what, x, idx, value):
-    """x with a value set or added at an index.
+    """`x` with a value set or added at an index.
 
     Outside of programs the array is donated, so that the write is in place.
     """

@@ -145,7 +145,7 @@ def _term(t, x, i, scale):
 
 
 def _number(v, like):
-    """v as a scalar of an array's type, a literal where a program is recorded."""
+    """`v` as a scalar of an array's type, a literal where a program is recorded."""
     return unit(like.aval, v)
 
 

@@ -295,7 +295,7 @@ def odeint(
 
 
 def _slope(func, y, t, args, unravel, y0):
-    """func as a function of vectors."""
+    """`func` as a function of vectors."""
     state = unravel(y)
     out = func(state, t, *args)
     slopes = tree_leaves(out)

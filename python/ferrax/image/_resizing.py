@@ -117,7 +117,7 @@ def _weights(n, m, scale, translation, method, antialias):
 
 
 def _multiplied(x, axes, scale, translation, shape, method, antialias, precision):
-    """x with a matrix of weights applied to each of the axes."""
+    """`x` with a matrix of weights applied to each of the axes."""
     dtype = to_inexact(x.dtype)
     x = x.astype(dtype)
     real = to_real(dtype)

@@ -306,7 +306,7 @@ def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: DTypeLike | None = None) -> Ar
 
 
 def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:
-    """x limited to [min, max]; `min` and `max` are scalars or have x's shape, and x's dtype.
+    """`x` limited to [min, max]; `min` and `max` are scalars or have x's shape, and x's dtype.
 
     Args:
         min, max: arrays of x's shape and dtype, or scalars of its dtype.

@@ -115,7 +115,7 @@ def custom_root(
         initial_guess: pytree of arrays.
         solve: function of f and initial_guess that returns a root.
         tangent_solve: function of g and y that solves g(x) = y for the linearised f.
-        has_aux: bool: `solve` returns (root, aux).
+        has_aux: bool; `solve` returns (root, aux).
 
     Returns:
         Pytree like initial_guess; (root, aux) with has_aux.
@@ -217,8 +217,8 @@ def custom_linear_solve(
         solve: function of matvec and b.
         transpose_solve: function of vecmat and b that solves the transposed system, needed for
           reverse mode unless `symmetric`; None: none.
-        symmetric: bool: matvec is its own transpose.
-        has_aux: bool: the solvers return (x, aux).
+        symmetric: bool; matvec is its own transpose.
+        has_aux: bool; the solvers return (x, aux).
 
     Returns:
         Pytree like b; (x, aux) with has_aux.
@@ -339,7 +339,7 @@ def composite(decomposition: Callable[_P, _T], name: str, version: int = 0) -> C
 
     Args:
         decomposition: function.
-        name: str: its name, as "library.op".
+        name: str, its name, as "library.op".
         version: int.
 
     Returns:
@@ -471,7 +471,7 @@ def _of_devices(v, place):
 
 
 def with_sharding_constraint(x: _T, shardings: Any) -> _T:
-    """x laid out by shardings.
+    """`x` laid out by shardings.
 
     Args:
         x: pytree of arrays.

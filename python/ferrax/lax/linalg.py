@@ -97,7 +97,7 @@ def _symmetrized(x):
 
 
 def _checked(name, x):
-    """x as an array.
+    """`x` as an array.
 
     Raises ValueError for less than two axes and for matrices that are not square.
     """
@@ -314,7 +314,7 @@ def lu_pivots_to_permutation(pivots: ArrayLike, permutation_size: int) -> Array:
 
     Args:
         pivots: integers, shape (..., k).
-        permutation_size: int: the number of rows, at least k.
+        permutation_size: int, the number of rows, at least k.
 
     Returns:
         int32, shape (..., permutation_size).
@@ -391,7 +391,7 @@ def qr(x: ArrayLike, *, pivoting: bool = False, full_matrices: bool = True, use_
 def schur(
     x: ArrayLike, *, compute_schur_vectors: bool = True, sort_eig_vals: bool = False, select_callable: Callable[..., Any] | None = None
 ) -> tuple[Array, Array]:
-    """``x == z @ t @ z.T.conj()`` with unitary z; t is triangular, of a real x but for blocks of
+    """``x == z @ t @ z.T.conj()`` with unitary z; t is triangular, of a real x except for blocks of
     two rows with conjugate eigenvalues.
 
     Golub and Van Loan, Matrix Computations, 7.5.

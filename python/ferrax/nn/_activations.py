@@ -193,7 +193,7 @@ _GELU_FAR = 22
 
 @jit(static_argnames=("approximate",))
 def gelu(x: ArrayLike, approximate: bool = True) -> Array:
-    """x times the standard normal distribution function (Hendrycks and Gimpel, 2016).
+    """`x` times the standard normal distribution function (Hendrycks and Gimpel, 2016).
 
     Args:
         x: an array.

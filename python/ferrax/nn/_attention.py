@@ -157,7 +157,7 @@ def dot_product_attention(
 
 
 def _of_rank_4(name, x, whole):
-    """x with leading axes of size 1.
+    """`x` with leading axes of size 1.
 
     Raises ValueError unless it broadcasts to the shape of the scores.
     """

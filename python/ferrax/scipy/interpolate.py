@@ -106,8 +106,8 @@ class RegularGridInterpolator:
             method: instead of the interpolator's own.
 
         Returns:
-            The values, of xi's shape but for its last axis, and the values' axes that are not axes
-            of the grid.
+            The values, of xi's shape except for its last axis, and the values' axes that are not
+            axes of the grid.
 
         Raises:
             ValueError: for places of another dimension, or another method.

@@ -300,7 +300,7 @@ def unsafe_am_i_under_a_jit():
 
 
 def unsafe_am_i_under_a_vmap():
-    """Whether a `vmap` is at work."""
+    """Whether the caller runs under a `vmap`."""
     return any(t.what == "vmap" for t in _core.traces())
 
 

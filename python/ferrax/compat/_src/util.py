@@ -192,7 +192,7 @@ flatten = concatenate
 
 
 def unflatten(xs, ns):
-    """Lists of these lengths."""
+    """`xs` cut into lists of these lengths."""
     it = iter(xs)
     return [list(itertools.islice(it, n)) for n in ns]
 

@@ -217,7 +217,7 @@ class State:
 
 
 def _choose(pred, a, b):
-    """a where `pred`, a truth, else b."""
+    """`a` where `pred`, a truth, else b."""
     return bind("select_n", pred, b, a)
 
 

@@ -249,8 +249,8 @@ def take_at(x, cols, nse):
 
 
 def add_at(shape, cols, updates):
-    """An array of a shape, zero but for the updates (nse, ..), added at index columns, each (nse,),
-    into its first dimensions; updates outside are dropped.
+    """An array of a shape, zero except for the updates (nse, ..), added at index columns, each
+    (nse,), into its first dimensions; updates outside are dropped.
     """
     if not cols:
         return jnp.any(updates, axis=0) if updates.dtype == bool else jnp.sum(updates, axis=0, dtype=updates.dtype)

@@ -384,7 +384,7 @@ def _multiply_pairs(lhs, rhs, shape):
 
 
 def _multiply_at(lhs, rhs, shape):
-    """lhs times the elements of rhs at the indices of lhs."""
+    """`lhs` times the elements of rhs at the indices of lhs."""
     (nb, ns, _), (_, sparse, _) = props(lhs)
     real = np.array([j for j in range(ns) if rhs.shape[nb + j] == sparse[j]], np.int32)
     rhs_sparse = rhs.shape[nb : nb + ns]

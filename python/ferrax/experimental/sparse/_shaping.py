@@ -160,8 +160,8 @@ def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
     """`lax.concatenate` of BCOO arrays.
 
     Args:
-        operands: BCOO arrays of equal shapes but for one dimension, with equal numbers of batch and
-          dense dimensions, and one dtype.
+        operands: BCOO arrays of equal shapes except for one dimension, with equal numbers of batch
+          and dense dimensions, and one dtype.
         dimension: that one, a batch or a sparse dimension.
 
     Returns:

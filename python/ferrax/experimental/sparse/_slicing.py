@@ -75,7 +75,7 @@ def bcoo_slice(mat: BCOO, *, start_indices: Sequence[int], limit_indices: Sequen
     (nb, ns, _), (batch, sparse, _) = props(mat)
 
     def part(x, dims, offset):
-        """x sliced along its leading dimensions, shared ones excepted, and, from `offset`, along
+        """`x` sliced along its leading dimensions, shared ones excepted, and, from `offset`, along
         its last.
         """
         at = [(0, d, 1) for d in x.shape]

@@ -399,8 +399,8 @@ def bcsr_concatenate(operands: Sequence[BCSR], *, dimension: int) -> BCSR:
     """`lax.concatenate` of BCSR arrays, along a batch or a sparse dimension.
 
     Args:
-        operands: BCSR arrays of equal shapes but for one dimension, with equal numbers of batch and
-          dense dimensions.
+        operands: BCSR arrays of equal shapes except for one dimension, with equal numbers of batch
+          and dense dimensions.
         dimension: that one.
 
     Returns:

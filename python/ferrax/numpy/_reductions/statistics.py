@@ -426,8 +426,8 @@ def cov(
     Args:
         m: vector, or matrix of observations, a variable in each row.
         y: more variables, of as many observations; None: none.
-        rowvar: bool: variables are rows, not columns.
-        bias: bool: ddof is 0 by default, not 1.
+        rowvar: bool; variables are rows, not columns.
+        bias: bool; ddof is 0 by default, not 1.
         ddof: number subtracted from the count; None: by `bias`.
         fweights: vector of integers: how often each observation counts; None: once.
         aweights: vector of weights of the observations; None: 1.
@@ -489,7 +489,7 @@ def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtyp
     Args:
         x: vector, or matrix of observations, a variable in each row.
         y: more variables, of as many observations; None: none.
-        rowvar: bool: variables are rows, not columns.
+        rowvar: bool; variables are rows, not columns.
         dtype: float or complex dtype of the result; None: the promoted one.
 
     Returns:

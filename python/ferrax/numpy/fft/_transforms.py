@@ -143,7 +143,7 @@ def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = N
         norm: "backward" (the default), "ortho" or "forward".
 
     Returns:
-        complex, of a's shape but for n along the axis.
+        complex, of a's shape except for n along the axis.
 
     Raises:
         ValueError: for an axis there is not, an n below 1, or another norm.
@@ -164,7 +164,7 @@ def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
         norm: "backward" or None, "ortho" or "forward": the direction that is scaled.
 
     Returns:
-        Complex array of a's shape but for n along the axis.
+        Complex array of a's shape except for n along the axis.
 
     Raises:
         ValueError: for an axis there is not, an n below 1, or another norm.
@@ -186,7 +186,7 @@ def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
         norm: "backward" or None, "ortho" or "forward": the direction that is scaled.
 
     Returns:
-        Complex array of a's shape but for n // 2 + 1 along the axis.
+        Complex array of a's shape except for n // 2 + 1 along the axis.
 
     Raises:
         ValueError: for complex arrays, an axis there is not, an n below 1, or another norm.
@@ -207,7 +207,7 @@ def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
         norm: "backward" or None, "ortho" or "forward": the direction that is scaled.
 
     Returns:
-        Real array of a's shape but for n along the axis.
+        Real array of a's shape except for n along the axis.
 
     Raises:
         ValueError: for an axis there is not, an n below 1, or another norm.
@@ -234,7 +234,7 @@ def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
         norm: "backward" or None, "ortho" or "forward": the direction that is scaled.
 
     Returns:
-        Real array of a's shape but for n along the axis.
+        Real array of a's shape except for n along the axis.
 
     Raises:
         ValueError: for an axis there is not, an n below 1, or another norm.
@@ -255,7 +255,7 @@ def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
         norm: "backward" or None, "ortho" or "forward": the direction that is scaled.
 
     Returns:
-        Complex array of a's shape but for n // 2 + 1 along the axis.
+        Complex array of a's shape except for n // 2 + 1 along the axis.
 
     Raises:
         ValueError: for complex arrays, an axis there is not, an n below 1, or another norm.
@@ -276,7 +276,7 @@ def fftn(a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] | Non
         norm: as in `fft`.
 
     Returns:
-        Complex array of a's shape but for `s` along the axes.
+        Complex array of a's shape except for `s` along the axes.
 
     Raises:
         ValueError: for repeated axes, or lengths that are not one for each axis, or below 1.
@@ -298,7 +298,7 @@ def ifftn(a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] | No
         norm: "backward" or None, "ortho" or "forward": the direction that is scaled.
 
     Returns:
-        Complex array of a's shape but for `s` along the axes.
+        Complex array of a's shape except for `s` along the axes.
 
     Raises:
         ValueError: for repeated axes, or lengths that are not one for each axis, or below 1.
@@ -320,7 +320,7 @@ def rfftn(a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] | No
         norm: "backward" or None, "ortho" or "forward": the direction that is scaled.
 
     Returns:
-        Complex array of a's shape but for `s` along the axes, and n // 2 + 1 along the last of
+        Complex array of a's shape except for `s` along the axes, and n // 2 + 1 along the last of
         them.
 
     Raises:
@@ -344,7 +344,7 @@ def irfftn(a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] | N
         norm: "backward" or None, "ortho" or "forward": the direction that is scaled.
 
     Returns:
-        Real array of a's shape but for `s` along the axes.
+        Real array of a's shape except for `s` along the axes.
 
     Raises:
         ValueError: for repeated axes, or lengths that are not one for each axis, or below 1.
@@ -365,7 +365,7 @@ def fft2(a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2
         norm: "backward" or None, "ortho" or "forward": the direction that is scaled.
 
     Returns:
-        Complex array of a's shape but for `s` along the axes.
+        Complex array of a's shape except for `s` along the axes.
 
     Raises:
         ValueError: for another number of axes, and as `fftn` does.
@@ -387,7 +387,7 @@ def ifft2(a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-
         norm: "backward" or None, "ortho" or "forward": the direction that is scaled.
 
     Returns:
-        Complex array of a's shape but for `s` along the axes.
+        Complex array of a's shape except for `s` along the axes.
 
     Raises:
         ValueError: for another number of axes, and as `fftn` does.
@@ -409,7 +409,7 @@ def rfft2(a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-
         norm: "backward" or None, "ortho" or "forward": the direction that is scaled.
 
     Returns:
-        Complex array of a's shape but for `s` along the axes.
+        Complex array of a's shape except for `s` along the axes.
 
     Raises:
         ValueError: for another number of axes, and as `fftn` does.
@@ -432,7 +432,7 @@ def irfft2(a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] = (
         norm: "backward" or None, "ortho" or "forward": the direction that is scaled.
 
     Returns:
-        Real array of a's shape but for `s` along the axes.
+        Real array of a's shape except for `s` along the axes.
 
     Raises:
         ValueError: for another number of axes, and as `irfftn` does.

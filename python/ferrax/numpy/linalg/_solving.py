@@ -467,7 +467,7 @@ def cond(x: ArrayLike, p: Any = None) -> Array:
     the smallest singular value.
 
     Args:
-        x: shape (..., m, n), square but for p of None, 2 and -2.
+        x: shape (..., m, n), square except for p of None, 2 and -2.
         p: a norm of matrices.
 
     Returns:
@@ -537,7 +537,7 @@ def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
 
     Args:
         a: shape (*p, *q), the first `ind` axes being p, with as many elements in p as in q.
-        ind: int: how many axes are the result's last ones.
+        ind: int, how many axes are the result's last ones.
 
     Returns:
         an array of shape (*q, *p).

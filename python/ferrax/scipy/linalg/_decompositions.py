@@ -28,7 +28,7 @@ def _floating(*xs):
 
 
 def _as_columns(a, b, name):
-    """b as matrices, and a function that restores a result's shape; a vector is one column.
+    """`b` as matrices, and a function that restores a result's shape; a vector is one column.
 
     Raises ValueError if rows differ.
     """

@@ -67,7 +67,7 @@ def _log_norm(a):
 
 
 def _normalized(a):
-    """a over a power of two near its norm, and the exponent.
+    """`a` over a power of two near its norm, and the exponent.
 
     So neither powers of a large matrix overflow nor those of a small one vanish.
     """

@@ -33,7 +33,7 @@ _BOUNDARIES = ("even", "odd", "constant", "zeros", None)
 
 
 def _single(x):
-    """x in a dtype that has a Fourier transform."""
+    """`x` in a dtype that has a Fourier transform."""
     return x.astype(np.float32) if x.dtype.itemsize < 4 else x
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def _without_line(x):
-    """x less the line of least squares, along the last axis."""
+    """`x` less the line of least squares, along the last axis."""
     n = x.shape[-1]
     t = np.arange(n) - (n - 1) / 2
     square = float((t * t).sum())

@@ -259,7 +259,7 @@ def sici(x: ArrayLike) -> tuple[Array, Array]:
 
 
 def _half_square(x):
-    """x^2 / 2 modulo 2, exact but for the last rounding."""
+    """x^2 / 2 modulo 2, exact except for the last rounding."""
     # Dekker (1971): the square as the sum of two numbers.
     split = float(2 ** ((jnp.finfo(x.dtype).nmant + 2) // 2) + 1)
     # From here on the square of any number of the dtype is a multiple of 4.
