@@ -481,7 +481,7 @@ def with_sharding_constraint(x: _T, shardings: Any) -> _T:
         Pytree like x.
 
     Raises:
-        RuntimeError: for a specification where no mesh is in use.
+        RuntimeError: for a specification if no mesh is in use.
         ValueError: for a sharding that does not fit its array.
 
     >>> lax.with_sharding_constraint(jnp.array([1.0]), jax.sharding.SingleDeviceSharding(jax.devices()[0]))

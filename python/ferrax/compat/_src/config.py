@@ -93,7 +93,7 @@ def int_env(varname, default):
 
 
 def bool_state(name, default=False, help="", **_options):
-    """A flag of one's own."""
+    """A library's flag with the values True and False."""
     return State(name, bool_env(name.upper(), default), help)
 
 

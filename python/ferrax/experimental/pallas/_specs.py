@@ -198,7 +198,7 @@ class Space:
 
 
 class MemorySpace(Space, enum.Enum):
-    """Where memory is: all of it is in one place here."""
+    """The kinds of memory, which are all the same here."""
 
     ANY = "any"
     DEFAULT = "default"

@@ -401,7 +401,7 @@ def bcsr_concatenate(operands: Sequence[BCSR], *, dimension: int) -> BCSR:
     Args:
         operands: BCSR arrays of equal shapes except for one dimension, with equal numbers of batch
           and dense dimensions.
-        dimension: that one.
+        dimension: the dimension along which they are joined.
 
     Returns:
         a BCSR array.

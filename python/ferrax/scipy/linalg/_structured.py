@@ -394,7 +394,7 @@ def leslie(f: ArrayLike, s: ArrayLike) -> Array:
         Array of shape (..., n, n).
 
     Raises:
-        ValueError: for other lengths, and for less than two classes.
+        ValueError: for other lengths, and for fewer than two classes.
 
     >>> leslie(jnp.array([1.0, 2.0]), jnp.array([0.5]))
     Array([[1. , 2. ],
