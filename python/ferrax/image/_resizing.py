@@ -217,7 +217,7 @@ def scale_and_translate(
         An array of that shape, 0 where the image does not reach.
 
     Raises:
-        ValueError: for shapes that do not fit, a method there is not, and "nearest".
+        ValueError: for shapes that do not fit, an unknown method, and "nearest".
 
     >>> import ferrax.image
     >>> ferrax.image.scale_and_translate(jnp.array([1.0, 2.0, 3.0]), (3,), (0,), jnp.ones(1), jnp.ones(1), "linear")

@@ -216,7 +216,7 @@ def custom_linear_solve(
         b: pytree of arrays.
         solve: function of matvec and b.
         transpose_solve: function of vecmat and b that solves the transposed system, needed for
-          reverse mode unless `symmetric`; None: none.
+          reverse mode unless `symmetric`; or None.
         symmetric: bool; matvec is its own transpose.
         has_aux: bool; the solvers return (x, aux).
 
@@ -301,7 +301,7 @@ def platform_dependent(*args: Any, default: Callable[..., _T] | None = None, **p
 
     Args:
         *args: pytrees.
-        default: function of args; None: none.
+        default: function of args, or None.
         **per_platform: functions of args by platform ("cpu", "cuda", ..).
 
     Returns:

@@ -118,7 +118,7 @@ def dct(x: Array, type: int = 2, n: int | None = None, axis: int = -1, norm: str
         x: an array; of complex numbers the parts are transformed.
         type: 2; no other is supported.
         n: the length; x is padded with zeros at the end, or cut.
-        axis: where.
+        axis: the axis.
         norm: None or "backward" for the sum above; "ortho" for it times sqrt(1 / 2 n), and y[0]
           times sqrt(1 / 2) again: an orthogonal matrix.
 
@@ -127,7 +127,7 @@ def dct(x: Array, type: int = 2, n: int | None = None, axis: int = -1, norm: str
 
     Raises:
         NotImplementedError: for another type.
-        ValueError: for another norm, an axis there is not, or an n below 1.
+        ValueError: for another norm, an axis that does not exist, or an n below 1.
 
     >>> import ferrax.scipy.fft
     >>> ferrax.scipy.fft.dct(jnp.ones(2))

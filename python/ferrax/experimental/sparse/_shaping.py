@@ -162,7 +162,7 @@ def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
     Args:
         operands: BCOO arrays of equal shapes except for one dimension, with equal numbers of batch
           and dense dimensions, and one dtype.
-        dimension: that one, a batch or a sparse dimension.
+        dimension: a batch or a sparse dimension, along which they are joined.
 
     Returns:
         a BCOO array.

@@ -210,7 +210,7 @@ def coo_matvec(mat: COO, v: Array, transpose: bool = False) -> Array:
 
     Args:
         mat: a COO matrix.
-        v: a vector of as many elements as it has columns (rows, if transposed).
+        v: a vector with as many elements as the sparse matrix has columns (rows, if transposed).
         transpose: whether to use the transposed matrix.
 
     Returns:
@@ -228,7 +228,7 @@ def coo_matmat(mat: COO, B: Array, *, transpose: bool = False) -> Array:
 
     Args:
         mat: a COO matrix.
-        B: a matrix of as many rows as it has columns (rows, if transposed).
+        B: a matrix with as many rows as the sparse matrix has columns (rows, if transposed).
         transpose: whether to use the transposed matrix.
 
     Returns:

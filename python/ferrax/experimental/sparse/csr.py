@@ -200,7 +200,7 @@ def csr_matvec(mat: CSR, v: Array, transpose: bool = False) -> Array:
 
     Args:
         mat: a CSR matrix.
-        v: a vector of as many elements as it has columns (rows, if transposed).
+        v: a vector with as many elements as the sparse matrix has columns (rows, if transposed).
         transpose: whether to use the transposed matrix.
 
     Returns:
@@ -218,7 +218,7 @@ def csr_matmat(mat: CSR, B: Array, *, transpose: bool = False) -> Array:
 
     Args:
         mat: a CSR matrix.
-        B: a matrix of as many rows as it has columns (rows, if transposed).
+        B: a matrix with as many rows as the sparse matrix has columns (rows, if transposed).
         transpose: whether to use the transposed matrix.
 
     Returns:

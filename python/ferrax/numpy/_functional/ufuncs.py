@@ -356,7 +356,7 @@ def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: An
         func: traceable function of `nin` scalars that returns `nout`.
         nin: int, the number of arguments.
         nout: int, the number of results.
-        identity: the starting value of reductions; None: none.
+        identity: the starting value of reductions, or None.
 
     Returns:
         ufunc.

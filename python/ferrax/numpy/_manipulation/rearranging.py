@@ -80,7 +80,7 @@ def repeat(
         Array of a's dtype.
 
     Raises:
-        ValueError: where there is not one number for each.
+        ValueError: unless there is one number for each.
         TypeError: for negative ones.
 
     >>> jnp.repeat(jnp.array([1, 2]), 2)

@@ -425,7 +425,7 @@ def cov(
 
     Args:
         m: vector, or matrix of observations, a variable in each row.
-        y: more variables, of as many observations; None: none.
+        y: more variables with as many observations, or None.
         rowvar: bool; variables are rows, not columns.
         bias: bool; ddof is 0 by default, not 1.
         ddof: number subtracted from the count; None: by `bias`.
@@ -488,7 +488,7 @@ def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtyp
 
     Args:
         x: vector, or matrix of observations, a variable in each row.
-        y: more variables, of as many observations; None: none.
+        y: more variables with as many observations, or None.
         rowvar: bool; variables are rows, not columns.
         dtype: float or complex dtype of the result; None: the promoted one.
 

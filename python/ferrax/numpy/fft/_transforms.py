@@ -139,14 +139,14 @@ def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = N
     Args:
         a: an array, of rank 1 or more.
         n: the length; a is padded with zeros at the end, or cut.
-        axis: where.
+        axis: the axis.
         norm: "backward" (the default), "ortho" or "forward".
 
     Returns:
         complex, of a's shape except for n along the axis.
 
     Raises:
-        ValueError: for an axis there is not, an n below 1, or another norm.
+        ValueError: for an axis that does not exist, an n below 1, or another norm.
 
     >>> jnp.fft.fft(jnp.array([1.0, 2.0, 3.0, 4.0]))
     Array([10.+0.j, -2.+2.j, -2.+0.j, -2.-2.j], dtype=complex64)
@@ -167,7 +167,7 @@ def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
         Complex array of a's shape except for n along the axis.
 
     Raises:
-        ValueError: for an axis there is not, an n below 1, or another norm.
+        ValueError: for an axis that does not exist, an n below 1, or another norm.
 
     >>> jnp.fft.ifft(jnp.array([2.0, 0.0]))
     Array([1.+0.j, 1.+0.j], dtype=complex64)
@@ -189,7 +189,7 @@ def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
         Complex array of a's shape except for n // 2 + 1 along the axis.
 
     Raises:
-        ValueError: for complex arrays, an axis there is not, an n below 1, or another norm.
+        ValueError: for complex arrays, an axis that does not exist, an n below 1, or another norm.
 
     >>> jnp.fft.rfft(jnp.array([1.0, 2.0, 3.0, 4.0]))
     Array([10.+0.j, -2.+2.j, -2.+0.j], dtype=complex64)
@@ -210,7 +210,7 @@ def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
         Real array of a's shape except for n along the axis.
 
     Raises:
-        ValueError: for an axis there is not, an n below 1, or another norm.
+        ValueError: for an axis that does not exist, an n below 1, or another norm.
 
     >>> jnp.fft.irfft(jnp.array([3.0, 0.0, 0.0]), n=4)
     Array([0.75, 0.75, 0.75, 0.75], dtype=float32)
@@ -237,7 +237,7 @@ def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
         Real array of a's shape except for n along the axis.
 
     Raises:
-        ValueError: for an axis there is not, an n below 1, or another norm.
+        ValueError: for an axis that does not exist, an n below 1, or another norm.
 
     >>> jnp.fft.hfft(jnp.array([1.0, 2.0, 3.0]))
     Array([ 8., -2.,  0., -2.], dtype=float32)
@@ -258,7 +258,7 @@ def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
         Complex array of a's shape except for n // 2 + 1 along the axis.
 
     Raises:
-        ValueError: for complex arrays, an axis there is not, an n below 1, or another norm.
+        ValueError: for complex arrays, an axis that does not exist, an n below 1, or another norm.
 
     >>> jnp.fft.ihfft(jnp.array([8.0, -2.0, 0.0, -2.0])).real
     Array([1., 2., 3.], dtype=float32)

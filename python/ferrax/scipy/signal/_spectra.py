@@ -195,7 +195,7 @@ def stft(
         (frequencies, times, transforms): the transforms with frequencies at `axis`, and times last.
 
     Raises:
-        ValueError: for a window or boundary there is not, and lengths that do not fit.
+        ValueError: for an unknown window or boundary, and lengths that do not fit.
 
     >>> import ferrax.scipy.signal
     >>> f, t, z = ferrax.scipy.signal.stft(jnp.ones(8), nperseg=4)
