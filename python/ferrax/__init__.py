@@ -119,7 +119,7 @@ _LAZY = {
         ),
         "sharding",
     ),
-    # The founding documents' spellings.
+    # Further names.
     "tree_all": "tree_util",
     "tree_flatten": "tree_util",
     "tree_leaves": "tree_util",

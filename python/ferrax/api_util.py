@@ -280,8 +280,8 @@ def flatten_axes(name: str, treedef: Any, axis_tree: Any, *, kws: bool = False, 
         name: str, the name of the tree of axes in errors.
         treedef: PyTreeDef.
         axis_tree: tree prefix of the structure, of ints or None.
-        kws: whether the structure is (args, kwargs). It makes no difference.
-        tupled_args: whether the structure is that of positional arguments. It makes no difference.
+        kws: whether the structure is (args, kwargs). Ignored.
+        tupled_args: whether the structure is that of positional arguments. Ignored.
 
     Returns:
         List of axes, one for each leaf.
@@ -307,12 +307,12 @@ def infer_argnums_and_argnames(sig: Any, argnums: int | Sequence[int] | None, ar
     is given.
 
     Args:
-      sig: an `inspect.Signature`.
-      argnums: a number, a sequence of them, or None.
-      argnames: a name, a sequence of them, or None.
+        sig: an `inspect.Signature`.
+        argnums: a number, a sequence of them, or None.
+        argnames: a name, a sequence of them, or None.
 
     Returns:
-      Pair (numbers, names); given ones are returned, and missing ones are inferred.
+        Pair (numbers, names); given ones are returned, and missing ones are inferred.
     """
     if argnums is None and argnames is None:
         return (), ()

@@ -67,7 +67,7 @@ class AbstractValue(metaclass=_Types):
 class Trace:
     """The base class of traces of transformations written in Python.
 
-    One can be derived; `extend.core.set_current_trace` refuses it.
+    It can be subclassed, but `extend.core.set_current_trace` refuses it.
     """
 
 

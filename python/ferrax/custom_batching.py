@@ -44,10 +44,10 @@ class custom_vmap(CustomFunction):
     """A function with a custom rule for `vmap`.
 
     Args:
-      fun: the function; its arguments and results are pytrees of arrays.
+        fun: the function; its arguments and results are pytrees of arrays.
 
     Raises:
-      AttributeError: (when called) no rule was given.
+        AttributeError: (when called) no rule was given.
 
     Example:
       >>> @custom_vmap
@@ -268,7 +268,7 @@ batching.primitive_batchers[custom_vmap_p] = _batch
 
 
 def sequential_vmap(f: Callable[_P, _R]) -> Callable[_P, _R]:
-    """A function that `vmap` evaluates for one element of the mapped axis after the other, by
+    """A function that `vmap` evaluates for the elements of the mapped axis one by one, by
     `lax.map`: the results of all bodies need not fit in memory at once.
 
     Args:

@@ -135,9 +135,9 @@ class custom_jvp(CustomFunction, Generic[_P, _R]):
     """A function with a custom forward-mode rule; reverse mode is its transposition.
 
     Args:
-      fun: the function.
-      nondiff_argnums, nondiff_argnames: arguments that are not differentiated (functions, sizes);
-        the rule gets them first.
+        fun: the function.
+        nondiff_argnums, nondiff_argnames: arguments that are not differentiated (functions, sizes);
+          the rule gets them first.
 
     Example:
       @custom_jvp
@@ -160,7 +160,7 @@ class custom_jvp(CustomFunction, Generic[_P, _R]):
         Returns it, so that it may decorate.
 
         Args:
-          symbolic_zeros: pass zero tangents as `SymbolicZero`, not as arrays.
+            symbolic_zeros: pass zero tangents as `SymbolicZero`, not as arrays.
         """
         self.jvp, self.symbolic_zeros = jvp, symbolic_zeros
         return jvp
@@ -170,7 +170,7 @@ class custom_jvp(CustomFunction, Generic[_P, _R]):
         for a zero derivative.
 
         Raises:
-          TypeError: the function has `nondiff_argnums`.
+            TypeError: the function has `nondiff_argnums`.
         """
         if self.nondiff_argnums:
             raise TypeError("Can't use ``defjvps`` with ``nondiff_argnums``.")
@@ -313,9 +313,9 @@ class custom_vjp(CustomFunction, Generic[_P, _R]):
     """A function with a custom reverse-mode rule. It cannot be differentiated in forward mode.
 
     Args:
-      fun: the function.
-      nondiff_argnums, nondiff_argnames: arguments that are not differentiated and are not arrays;
-        `bwd` gets them first.
+        fun: the function.
+        nondiff_argnums, nondiff_argnames: arguments that are not differentiated and are not arrays;
+          `bwd` gets them first.
 
     Example:
       @custom_vjp
@@ -333,12 +333,12 @@ class custom_vjp(CustomFunction, Generic[_P, _R]):
         """Sets the rule.
 
         Args:
-          fwd: `fwd(*args) -> (out, residuals)`; residuals are any pytree of arrays.
-          bwd: `bwd(*nondiff_args, residuals, cotangent) -> tuple`, one cotangent per argument that
-            is differentiated; None is a zero.
-          symbolic_zeros: give `fwd` its arguments as `CustomVJPPrimal`, and `bwd` zero cotangents
-            as `SymbolicZero`.
-          optimize_remat: accepted for compatibility; unused parts of `fwd` are always dropped.
+            fwd: `fwd(*args) -> (out, residuals)`; residuals are any pytree of arrays.
+            bwd: `bwd(*nondiff_args, residuals, cotangent) -> tuple`, one cotangent per argument
+              that is differentiated; None is a zero.
+            symbolic_zeros: give `fwd` its arguments as `CustomVJPPrimal`, and `bwd` zero cotangents
+              as `SymbolicZero`.
+            optimize_remat: accepted for compatibility; unused parts of `fwd` are always dropped.
         """
         self.fwd, self.bwd, self.symbolic_zeros = fwd, bwd, symbolic_zeros
 
@@ -611,12 +611,12 @@ def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Callab
     """`fun` with the differentiable arrays it closes over made arguments.
 
     Args:
-      fun: a function of arrays or pytrees of them.
-      *example_args: arguments, or `ShapeDtypeStruct`s like them.
+        fun: a function of arrays or pytrees of them.
+        *example_args: arguments, or `ShapeDtypeStruct`s like them.
 
     Returns:
-      (converted, consts): `converted(*args, *consts)` equals `fun(*args)` and captures no value
-      that is being differentiated.
+        (converted, consts): `converted(*args, *consts)` equals `fun(*args)` and captures no value
+        that is being differentiated.
     """
     leaves, in_tree = tree_flatten((example_args, {}))
     avals = [getattr(x, "aval", None) or _core.get_aval(x) for x in leaves]

@@ -149,7 +149,7 @@ def shutdown() -> None:
         None.
 
     Raises:
-        TimeoutError: they have not within `shutdown_timeout_seconds`.
+        TimeoutError: not all have called it within `shutdown_timeout_seconds`.
     """
     engine = _processes.engine()
     if engine is not None and engine.size > 1:

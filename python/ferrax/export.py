@@ -116,21 +116,21 @@ class Exported:
     """A function as an exported program.
 
     Attributes:
-      fun_name: the name of the function.
-      in_tree: the PyTreeDef of (args, kwargs), without static arguments.
-      in_avals: the types of the flat arguments.
-      out_tree, out_avals: the same of the results.
-      platforms: for which platforms it was exported.
-      nr_devices: on how many devices it was laid out.
-      disabled_safety_checks: a tuple of `DisabledSafetyCheck`.
-      calling_convention_version: between `minimum_` and
-        `maximum_supported_calling_convention_version`.
-      mlir_module_serialized: the program as bytes, without the arrays it captured.
-      module_kept_var_idx: which of the flat arguments it reads.
-      ordered_effects, unordered_effects: empty, for a program with effects cannot be exported.
-      in_shardings_hlo, out_shardings_hlo: a None for each argument and result.
-      uses_global_constants: whether its symbolic sizes or platforms are passed in addition to its
-        arguments.
+        fun_name: the name of the function.
+        in_tree: the PyTreeDef of (args, kwargs), without static arguments.
+        in_avals: the types of the flat arguments.
+        out_tree, out_avals: the same of the results.
+        platforms: for which platforms it was exported.
+        nr_devices: on how many devices it was laid out.
+        disabled_safety_checks: a tuple of `DisabledSafetyCheck`.
+        calling_convention_version: between `minimum_` and
+          `maximum_supported_calling_convention_version`.
+        mlir_module_serialized: the program as bytes, without the arrays it captured.
+        module_kept_var_idx: which of the flat arguments it reads.
+        ordered_effects, unordered_effects: empty, for a program with effects cannot be exported.
+        in_shardings_hlo, out_shardings_hlo: a None for each argument and result.
+        uses_global_constants: whether its symbolic sizes or platforms are passed in addition to its
+          arguments.
     """
 
     fun_name: str
@@ -163,9 +163,9 @@ class Exported:
         there is a `vjp`.
 
         Raises:
-          ValueError: the arguments have another structure, rank, dtype or size; or the program is
-            for other platforms.
-          TypeError: an argument is not an array.
+            ValueError: the arguments have another structure, rank, dtype or size; or the program is
+              for other platforms.
+            TypeError: an argument is not an array.
         """
         leaves, tree = tree_flatten((args, kwargs))
         if tree != self.in_tree:
@@ -196,7 +196,7 @@ class Exported:
         result, gives a cotangent of each argument.
 
         Raises:
-          ValueError: its file contains no derivative.
+            ValueError: its file contains no derivative.
         """
         found = self._program.vjp()
         if found is None:
@@ -207,8 +207,8 @@ class Exported:
         """The program as a bytearray, with derivatives for reverse mode up to this order.
 
         Raises:
-          ValueError: it was deserialized without that many derivatives; or a tree contains a class
-            that is not registered for serialization.
+            ValueError: it was deserialized without that many derivatives; or a tree contains a
+              class that is not registered for serialization.
         """
         layouts = Layouts(self.nr_devices, self._in_named_shardings, self._out_named_shardings)
         return bytearray(self._program.serialize(max(0, vjp_order), _notes(self.in_tree, self.out_tree, layouts)))
@@ -225,7 +225,7 @@ class Exported:
         caller chooses.
 
         Raises:
-          ValueError: the mesh has other axes.
+            ValueError: the mesh has other axes.
         """
         return tuple(on(s, mesh) for s in self._in_named_shardings)
 
@@ -272,14 +272,14 @@ def export(
     Array([0., 0., 0., 0.], dtype=float32)
 
     Args:
-      fun_jit: what `jit` returned.
-      platforms: names of platforms; the default one if None. There is one program for all, unless
-        the function uses `platform_dependent`.
-      disabled_checks: checks to leave out, see `DisabledSafetyCheck`.
+        fun_jit: what `jit` returned.
+        platforms: names of platforms; the default one if None. There is one program for all, unless
+          the function uses `platform_dependent`.
+        disabled_checks: checks to leave out, see `DisabledSafetyCheck`.
 
     Raises:
-      ValueError: `fun_jit` is not a jitted function; symbolic sizes cannot be solved for.
-      NotImplementedError: the function calls the host.
+        ValueError: `fun_jit` is not a jitted function; symbolic sizes cannot be solved for.
+        NotImplementedError: the function calls the host.
     """
     if not isinstance(fun_jit, _core.PjitFunction):
         raise ValueError(f"Function to be exported must be the result of `jit` but is: {fun_jit}")

@@ -75,7 +75,7 @@ def register_ffi_target(name: str, fn: Any, platform: str = "cpu", api_version: 
         platform: str, the platform whose memory it works on. A function for another platform than
           "cpu" is accepted and never called.
         api_version: 1 for a handler of the typed interface, 0 for a function of pointers.
-        **kwargs: traits; they make no difference.
+        **kwargs: traits; ignored.
 
     Returns:
         None.
@@ -97,7 +97,7 @@ def register_ffi_target(name: str, fn: Any, platform: str = "cpu", api_version: 
 def register_ffi_target_as_batch_partitionable(name: str) -> None:
     """Declares that a function may be called on parts of a batch.
 
-    It makes no difference: whole batches are passed.
+    It is ignored: whole batches are passed.
 
     Args:
         name: str, the name of a registered function.
@@ -302,25 +302,26 @@ def ffi_call(
     """A function that calls a compiled one, which `register_ffi_target` named.
 
     Args:
-      target_name: its name. It is looked up when the call runs.
-      result_shape_dtypes: an object with a shape and a dtype for the result, or a sequence of such
-        objects.
-      has_side_effect: whether it is called although its results are unused.
-      vmap_method: the behaviour under `vmap`, as for `pure_callback`.
-      input_layouts, output_layouts: for each array None (the last axis is contiguous), a `Layout`,
-        or its axes from the slowest to the fastest. Shapes are passed unchanged.
-      input_output_aliases: for the number of an operand, the number of the result that shares its
-        memory and is initialized with it.
-      custom_call_api_version: 4: a handler of the typed interface; 1 or 2:
-        `void f(void* out, const void** in)`, in 2 with the opaque string, its length and a status.
-      legacy_backend_config: the opaque string.
+        target_name: its name. It is looked up when the call runs.
+        result_shape_dtypes: an object with a shape and a dtype for the result, or a sequence of
+          such objects.
+        has_side_effect: whether it is called although its results are unused.
+        vmap_method: the behaviour under `vmap`, as for `pure_callback`.
+        input_layouts, output_layouts: for each array None (the last axis is contiguous), a
+          `Layout`, or its axes from the slowest to the fastest. Shapes are passed unchanged.
+        input_output_aliases: for the number of an operand, the number of the result that shares its
+          memory and is initialized with it.
+        custom_call_api_version: 4: a handler of the typed interface; 1 or 2:
+          `void f(void* out, const void** in)`, in 2 with the opaque string, its length and a
+          status.
+        legacy_backend_config: the opaque string.
 
     Returns:
-      a function of arrays; its keyword arguments are the handler's attributes: numbers, strings,
-      NumPy arrays, dicts.
+        a function of arrays; its keyword arguments are the handler's attributes: numbers, strings,
+        NumPy arrays, dicts.
 
     Raises:
-      ValueError: an option is not valid, or does not fit the arrays.
+        ValueError: an option is not valid, or does not fit the arrays.
     """
     if vmap_method not in _METHODS:
         raise ValueError(f"vmap_method must be on of the allowed methods {_METHODS}, but got: {vmap_method}")

@@ -23,15 +23,15 @@ def ravel_pytree(pytree: Any) -> tuple[Array, Callable[[Array], Any]]:
     """All leaves of a pytree, end to end in one vector of their common dtype.
 
     Args:
-      pytree: a pytree of arrays and scalars.
+        pytree: a pytree of arrays and scalars.
 
     Returns:
-      (flat, unravel): the vector, and the function that takes such a vector back to a pytree of the
-      leaves' own shapes and dtypes.
+        (flat, unravel): the vector, and the function that takes such a vector back to a pytree of
+        the leaves' own shapes and dtypes.
 
     Raises:
-      ValueError: (by unravel) the vector has the wrong length.
-      TypeError: its dtype is not that of `flat`, and the leaves' dtypes differ.
+        ValueError: (by unravel) the vector has the wrong length.
+        TypeError: its dtype is not that of `flat`, and the leaves' dtypes differ.
 
     >>> jax.flatten_util.ravel_pytree({"a": jnp.arange(2.0), "b": 5.0})[0]
     Array([0., 1., 5.], dtype=float32)

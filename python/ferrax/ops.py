@@ -34,11 +34,11 @@ _segments = _sections("""
     Args:
         data: array of shape (n, ...).
         segment_ids: array of integers, one for each row; one row alone is that of every id.
-        num_segments: int: how many rows the result has; None: the largest id plus one, which must
+        num_segments: int, how many rows the result has; None: the largest id plus one, which must
           be known.
         indices_are_sorted: a promise that they are ascending.
         unique_indices: a promise that no index occurs twice.
-        bucket_size: int: first combine buckets of this many rows; None: all rows at once.
+        bucket_size: int, first combine buckets of this many rows; None: all rows at once.
         mode: ids out of range: "drop" (None) or "clip".
         out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or
           `PartitionSpec`; None: derived from the operands.
@@ -228,7 +228,7 @@ def _at(x, idx):
 
 @_update
 def index_update(x: ArrayLike, idx: Any, y: ArrayLike, indices_are_sorted: bool = False, unique_indices: bool = False) -> Array:
-    """x with x[idx] = y: the older spelling of x.at[idx].set(y).
+    """`x` with x[idx] = y: an older form of x.at[idx].set(y).
 
     >>> jax.ops.index_update(jnp.zeros(3), jax.ops.index[1], 5.0)
     Array([0., 5., 0.], dtype=float32)
@@ -238,7 +238,7 @@ def index_update(x: ArrayLike, idx: Any, y: ArrayLike, indices_are_sorted: bool 
 
 @_update
 def index_add(x: ArrayLike, idx: Any, y: ArrayLike, indices_are_sorted: bool = False, unique_indices: bool = False) -> Array:
-    """x with x[idx] += y: the older spelling of x.at[idx].add(y).
+    """`x` with x[idx] += y: an older form of x.at[idx].add(y).
 
     >>> jax.ops.index_add(jnp.ones(3), jax.ops.index[1], 5.0)
     Array([1., 6., 1.], dtype=float32)
@@ -248,7 +248,7 @@ def index_add(x: ArrayLike, idx: Any, y: ArrayLike, indices_are_sorted: bool = F
 
 @_update
 def index_mul(x: ArrayLike, idx: Any, y: ArrayLike, indices_are_sorted: bool = False, unique_indices: bool = False) -> Array:
-    """x with x[idx] *= y: the older spelling of x.at[idx].multiply(y).
+    """`x` with x[idx] *= y: an older form of x.at[idx].multiply(y).
 
     >>> jax.ops.index_mul(jnp.ones(3), jax.ops.index[1], 5.0)
     Array([1., 5., 1.], dtype=float32)
@@ -258,7 +258,7 @@ def index_mul(x: ArrayLike, idx: Any, y: ArrayLike, indices_are_sorted: bool = F
 
 @_update
 def index_min(x: ArrayLike, idx: Any, y: ArrayLike, indices_are_sorted: bool = False, unique_indices: bool = False) -> Array:
-    """x with x[idx] = minimum(x[idx], y): the older spelling of x.at[idx].min(y).
+    """`x` with x[idx] = minimum(x[idx], y): an older form of x.at[idx].min(y).
 
     >>> jax.ops.index_min(jnp.ones(3), jax.ops.index[1], -5.0)
     Array([ 1., -5.,  1.], dtype=float32)
@@ -268,7 +268,7 @@ def index_min(x: ArrayLike, idx: Any, y: ArrayLike, indices_are_sorted: bool = F
 
 @_update
 def index_max(x: ArrayLike, idx: Any, y: ArrayLike, indices_are_sorted: bool = False, unique_indices: bool = False) -> Array:
-    """x with x[idx] = maximum(x[idx], y): the older spelling of x.at[idx].max(y).
+    """`x` with x[idx] = maximum(x[idx], y): an older form of x.at[idx].max(y).
 
     >>> jax.ops.index_max(jnp.ones(3), jax.ops.index[1], 5.0)
     Array([1., 5., 1.], dtype=float32)

@@ -164,8 +164,8 @@ class TraceAnnotation(contextlib.ContextDecorator):
     """Context manager and decorator: a span of this name in the trace.
 
     Args:
-      name: the name of the span.
-      **kwargs: data shown with the span.
+        name: the name of the span.
+        **kwargs: data shown with the span.
     """
 
     def __init__(self, name: Any, **kwargs: Any) -> None:

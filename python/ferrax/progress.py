@@ -227,16 +227,16 @@ def scan(
     """`lax.scan` with a bar.
 
     Args:
-      f, init, xs, length, reverse, unroll: as in `lax.scan`.
-      desc: str, put in front of the bar.
-      bar: "tqdm", "rich", "plain", or a function of (total, desc) that makes an object with
-        `update(n)` and `close()`; the first that is installed if None.
+        f, init, xs, length, reverse, unroll: as in `lax.scan`.
+        desc: str, put in front of the bar.
+        bar: "tqdm", "rich", "plain", or a function of (total, desc) that makes an object with
+          `update(n)` and `close()`; the first that is installed if None.
 
     Returns:
-      the last carry and the stacked outputs.
+        the last carry and the stacked outputs.
 
     Raises:
-      ValueError: the bar does not exist. Also the errors of `lax.scan`.
+        ValueError: the bar does not exist. Also the errors of `lax.scan`.
     """
     total = _length(xs, length)
     if not total or (length is not None and length != total):

@@ -87,14 +87,14 @@ def tree_flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tup
     """The leaves of a pytree, in order, and its structure.
 
     Args:
-      tree: a pytree.
-      is_leaf: a predicate on nodes; a node for which it is true counts as a leaf.
+        tree: a pytree.
+        is_leaf: a predicate on nodes; a node for which it is true counts as a leaf.
 
     Returns:
-      (leaves, treedef): a list of leaves and a `PyTreeDef`.
+        (leaves, treedef): a list of leaves and a `PyTreeDef`.
 
     Raises:
-      ValueError: a dict has keys that cannot be sorted.
+        ValueError: a dict has keys that cannot be sorted.
 
     >>> jax.tree_util.tree_flatten({"b": 1, "a": [2, 3]})
     ([2, 3, 1], PyTreeDef({'a': [*, *], 'b': *}))

@@ -222,7 +222,7 @@ def test_updates_and_windows(jax, jnp, lax, name):
 
 
 @each
-def test_loops_and_branches_carry_them(jax, jnp, lax, name):
+def test_loops_and_branches_carry_small_dtypes(jax, jnp, lax, name):
     x = np.resize(elements(name), (4, 8))
     last, before = lax.scan(lambda c, row: (row, c), x[0], x)
     same(last, x[3])
@@ -537,7 +537,7 @@ def test_programs_print_and_are_read_back(jax, jnp, name):
 
 
 @each
-def test_exported_programs_hold_them(jax, jnp, name):
+def test_exported_programs_hold_small_dtypes(jax, jnp, name):
     export = importlib.import_module(f"{jax.__name__}.export")
     x = np.resize(elements(name), (2, 4))
     held = jnp.asarray(elements(name)[:4])
@@ -576,7 +576,7 @@ WRONG = {("int2", "sort"), ("uint2", "sort"), ("float8_e8m0fnu", "maximum of all
 
 
 @pytest.mark.parametrize("name, what", [(name, what) for name in ALL for what in AS_JAX if (name, what) not in WRONG])
-def test_as_jax_has_it(jax, oracle, name, what):
+def test_results_are_those_of_jax(jax, oracle, name, what):
     x = finite(name)[-16:] if name != "float8_e8m0fnu" else finite(name)[119:135]
     x = np.resize(x, 16)
     want, got = (np.asarray(AS_JAX[what](library, library.numpy.asarray(x))) for library in (oracle, jax))

@@ -127,14 +127,14 @@ with pytest.raises(NotImplementedError, match="another compiler"):
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_as_libraries_use_them(name, tmp_path):
+def test_internals_work_as_libraries_use_them(name, tmp_path):
     place = tmp_path / "program.py"
     place.write_text(HEAD + PROGRAMS[name])
     done = subprocess.run([sys.executable, "-m", "ferrax", place], env=dict(os.environ, PYTHONPATH=PACKAGES), capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
 
 
-def test_what_is_concrete(jax, jnp):
+def test_is_concrete(jax, jnp):
     with warnings.catch_warnings(action="ignore"):
         concrete = importlib.import_module(f"{jax.__name__}.core").is_concrete
     seen = []

@@ -229,7 +229,7 @@ def test_derivatives_of_checkified_functions(jax, jnp, ck, positive):
     assert "x must be positive, got -1.0" in err.get()
 
 
-def test_functions_with_rules_keep_them(jax, jnp, ck, positive):
+def test_functions_keep_their_derivative_rules(jax, jnp, ck, positive):
     f = jax.custom_jvp(positive)
     f.defjvp(lambda p, t: (f(*p), 100.0 * t[0]))
     g = jax.custom_vjp(positive)

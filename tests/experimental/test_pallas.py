@@ -131,7 +131,7 @@ def test_aliases(jax, pl):
     np.testing.assert_allclose(got, x(4) + [0 + 2, 1 + 3, 0, 0], rtol=1e-6)
 
 
-def test_what_was_not_written(jax, pl):
+def test_elements_that_a_kernel_does_not_write(jax, pl):
     def kernel(a, *outs):
         pass
 

@@ -130,6 +130,6 @@ def test_eager_and_staged_agree_on_bits(jax, jnp, gpu, special):
         np.testing.assert_array_equal(eager, staged, err_msg=name)
 
 
-def test_debug_nans_sees_them(jax, jnp, gpu):
+def test_debug_nans_finds_nan_on_a_gpu(jax, jnp, gpu):
     with jax.debug_nans(True), pytest.raises(FloatingPointError):
         jax.jit(lambda x: 0.0 / x)(jax.device_put(np.float32(0), gpu)).block_until_ready()

@@ -414,7 +414,7 @@ def test_reductions(names, expression, expected):
 
 
 @pytest.mark.parametrize("expression, expected", table(ELSEWHERE))
-def test_elsewhere(names, expression, expected):
+def test_odd_arguments_of_other_modules(names, expression, expected):
     run(names, expression, expected)
 
 

@@ -42,7 +42,7 @@ def outcome(lib, case, held):
 
 @pytest.mark.parametrize("table", ["numpy", "linalg", "fft", "scipy", "stats", "nn"])
 @pytest.mark.filterwarnings("ignore")
-def test_functions_take_them(jax, table):
+def test_functions_take_objects_with_jax_array(jax, table):
     """Every function of a conformance table, each operand in turn."""
     before, failed = jax.config.jax_enable_x64, []
     try:
@@ -82,7 +82,7 @@ OPERATORS = {
 
 
 @pytest.mark.parametrize("symbol", OPERATORS)
-def test_operators_take_them(jax, jnp, symbol):
+def test_operators_take_objects_with_jax_array(jax, jnp, symbol):
     x, y = jnp.array([1.0, 2.0, 3.0]), np.float32([2.0, 3.0, 1.0])
     f = OPERATORS[symbol]
     jax.tree.map(np.testing.assert_array_equal, f(x, Holder(jax, y)), f(x, jnp.asarray(y)))
@@ -90,7 +90,7 @@ def test_operators_take_them(jax, jnp, symbol):
         jax.tree.map(np.testing.assert_array_equal, f(Holder(jax, y), x), f(jnp.asarray(y), x))
 
 
-def test_updates_and_indices_take_them(jax, jnp):
+def test_updates_and_indices_take_objects_with_jax_array(jax, jnp):
     x, i, v = jnp.arange(6.0), np.array([1, 4]), np.float32([7.0, 8.0])
     for name in ("set", "add", "multiply", "divide", "power", "min", "max"):
         got = getattr(x.at[jnp.asarray(i)], name)(Holder(jax, v))
@@ -105,7 +105,7 @@ def test_updates_and_indices_take_them(jax, jnp):
         np.testing.assert_array_equal(f(Holder(jax, v)), f(jnp.asarray(v)))
 
 
-def test_transforms_refuse_them(jax, jnp):
+def test_transforms_refuse_objects_with_jax_array(jax, jnp):
     """Whether one is converted once, or at each use, would change what is traced; a pytree is flattened first."""
     h = Holder(jax, np.float32([1.0, 2.0]))
     for f in (

@@ -980,7 +980,7 @@ def test_custom_linear_solve_runs():
 
 @pytest.mark.parametrize("name", ["cholesky", "inv", "det", "svdvals", "eigvalsh", "pinv", "slogdet", "matrix_rank", "cond", "qr"])
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_as_jax_has_it(name, dtype, oracle):
+def test_types_and_values_are_those_of_jax(name, dtype, oracle):
     oracle.config.update("jax_enable_x64", True)
     a = definite(5, dtype, lead=(2,))
     ours, theirs = getattr(jnp.linalg, name)(a), getattr(oracle.numpy.linalg, name)(a)

@@ -35,7 +35,7 @@ def test_reads_and_writes(jax, jnp, ref, r):
     assert ref.get(r).tolist() == [10.0, 0.0, 0.0]
 
 
-def test_what_is_kept_and_what_is_not(jax, jnp):
+def test_values_read_before_a_write_do_not_change(jax, jnp):
     x = jnp.arange(3.0)
     r = jax.new_ref(x)
     kept = r[...]

@@ -269,7 +269,7 @@ def test_parts_of_references(jax, jnp, first, second, value, jitted):
     assert np.array_equal(ref[...], copy)
 
 
-def test_parts_as_jax_has_them(jax, jnp):
+def test_values_of_parts_of_references(jax, jnp):
     @jax.jit
     def f(x):
         ref = jax.new_ref(jnp.ones(5))

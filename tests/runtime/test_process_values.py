@@ -72,7 +72,7 @@ assert repr(keys).startswith("Array(shape=(8,), dtype=key")
 
 
 @EACH
-def test_what_a_process_has_all_of_it_reads(devices):
+def test_a_process_reads_arrays_that_its_devices_hold_completely(devices):
     """Copies, and parts that the devices of one process hold together."""
     assert (
         lines(

@@ -284,7 +284,7 @@ def test_a_collective_that_only_some_devices_come_to_is_an_error(program, then, 
 
 
 @pytest.mark.parametrize("program", APART)
-def test_so_it_is_in_one_process(program):
+def test_devices_of_one_process_that_run_other_collectives_are_an_error(program):
     env = {**os.environ, "FERRAX_NUM_CPU_DEVICES": "4"}
     begin = "import ferrax as jax, numpy as np\nimport ferrax.numpy as jnp\ni = 0\n"
     code = begin + MESH + OVER + f"told(lambda: jax.jit(lambda a: {APART[program]})(a).block_until_ready())\nprint(float(step(a)[0]))\n"

@@ -161,7 +161,7 @@ GRID = (np.array([0.0, 1, 3], np.float32), np.array([0.0, 2, 5, 6], np.float32))
 @pytest.mark.parametrize("fill", [np.nan, None, 2.0], ids=str)
 @pytest.mark.parametrize("method", ["linear", "nearest"])
 @pytest.mark.parametrize("turned", [False, True])
-def test_grids(fill, method, turned):
+def test_regular_grid_interpolator_is_scipys(fill, method, turned):
     v = drawn(3, 4, 2)
     xi = np.random.default_rng(1).uniform(-1, 7, (30, 2)).astype(np.float32)
     grid = (GRID[0][::-1], GRID[1]) if turned else GRID
@@ -198,7 +198,7 @@ def test_trapezoids():
     near(integrate.trapezoid(y, dx=2), 12)
 
 
-def test_codes():
+def test_vq_assigns_the_nearest_code():
     obs, codes = drawn(20, 3), drawn(5, 3, seed=1)
     apart = np.sqrt(((obs[:, None] - codes) ** 2).sum(-1))
     for o, c in [(obs, codes), (jnp.asarray(obs), jnp.asarray(codes))]:
@@ -226,7 +226,7 @@ def himmelblau(x):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_minima(method):
+def test_minimize_finds_the_minimum(method):
     with jax.enable_x64(True):
         for n in (2, 3, 10):
             r = optimize.minimize(rosenbrock, jnp.zeros(n), method=method)

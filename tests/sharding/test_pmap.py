@@ -128,7 +128,7 @@ def test_ordered_effects_are_refused_on_several_devices(on_four):
     )
 
 
-def test_it_is_a_jitted_shard_map(on_four):
+def test_pmap_is_a_jitted_shard_map(on_four):
     """It runs on the devices inside of `jit` too, is traced once, and results lie along its axis, wherever the arguments were."""
     on_four(
         """

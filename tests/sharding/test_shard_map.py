@@ -127,7 +127,7 @@ def test_every_collective(on_devices):
     )
 
 
-def test_what_is_around_and_inside(on_devices):
+def test_loops_branches_and_maps_around_and_inside(on_devices):
     """Loops, branches, maps and derivatives on both sides; each device goes its own way."""
     on_devices(
         """

@@ -40,7 +40,7 @@ def test_other_arrays_are_other_constants(jax, jnp):
 
 
 @pytest.mark.ours  # JAX reads it when the program is compiled
-def test_what_is_written_in_between_shows(jax, jnp):
+def test_a_write_between_two_uses_is_seen(jax, jnp):
     c = np.ones(3)
 
     def f(x):

@@ -85,7 +85,7 @@ def test_ranks_of_operands(jax, run, call):
 
 @pytest.mark.ours  # JAX forbids some of these from within
 @pytest.mark.parametrize("call", calls(ALLOWED))
-def test_what_is_allowed(jax, run, call):
+def test_allowed_calls(jax, run, call):
     run(call, jax.numpy_dtype_promotion("strict"))
 
 

@@ -96,7 +96,7 @@ def test_same_as_jax(jax, jnp, name):
 
 
 @pytest.mark.parametrize("name", BETTER_THAN_JAX)
-def test_better_than_jax(jax, jnp, name):
+def test_finite_where_jax_gives_nan(jax, jnp, name):
     if jax.__name__ == "jax":
         pytest.skip("JAX gives NaN, drops an index or refuses")
     call, want = BETTER_THAN_JAX[name]

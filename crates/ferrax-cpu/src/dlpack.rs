@@ -210,7 +210,7 @@ fn sizes(t: &Header) -> Res<&[i64]> {
         None => None,
     };
     let known = all.filter(|all| all.iter().all(|n| *n >= 0));
-    known.ok_or_else(|| Error::Unsupported(format!("a tensor of {} axes whose sizes are no sizes", t.ndim)))
+    known.ok_or_else(|| Error::Unsupported(format!("a tensor of {} axes whose sizes are not valid", t.ndim)))
 }
 fn lies_together(t: &Header, sizes: &[i64]) -> bool {
     if t.strides.is_null() || sizes.is_empty() {

@@ -466,7 +466,7 @@ impl CpuExecutable {
             let slot = &self.plan.slots[self.plan.inputs[k] as usize];
             let tape = m.downcast_ref::<Tape>().filter(|t| t.is_of(slot.tape, bytes));
             state.tapes[t as usize] =
-                tape.cloned().ok_or_else(|| Error::Invalid(format!("input {k} is no such tape")))?;
+                tape.cloned().ok_or_else(|| Error::Invalid(format!("input {k} is not a tape of this type")))?;
             return Ok(());
         }
         let host = m.host().ok_or_else(|| Error::Invalid(format!("input {k} is on another device")))?;

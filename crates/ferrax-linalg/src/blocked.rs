@@ -126,7 +126,7 @@ pub fn takes(l: &Linalg, t: &LinalgTuning) -> bool {
         _ => false,
     }
 }
-/// How they are.
+/// The decomposition of matrices of this kind and size.
 pub fn of(l: &Linalg, tier: Tier) -> Option<BlockedDecomposition> {
     Some(match (l.dtype, l.complex) {
         (DType::F32, false) => compiled::<f32>(l, tier),
@@ -208,7 +208,7 @@ fn compiled<T: Number>(l: &Linalg, tier: Tier) -> BlockedDecomposition {
     let bytes = elements.saturating_mul(size_of::<T>()).saturating_add(stack.unaligned_bytes_required());
     BlockedDecomposition { bytes: bytes.saturating_add(4096), tier, run: run::<T> }
 }
-/// Columns whose reflections are taken together.
+/// Columns whose reflections are applied together.
 fn reflections(least: usize) -> usize {
     match least {
         ..160 => 16,
@@ -216,7 +216,7 @@ fn reflections(least: usize) -> usize {
         _ => 48,
     }
 }
-/// From column to column: no multiple of a page, for such columns meet in the same lines of the cache.
+/// The distance of columns: not a multiple of a page, at which columns conflict in the cache.
 fn lead<T>(m: usize) -> usize {
     m + if (m * size_of::<T>()).is_multiple_of(1024) { 64 / size_of::<T>().min(64) } else { 0 }
 }
@@ -303,7 +303,7 @@ struct Portions {
     left: usize,
 }
 impl Portions {
-    /// `n` elements, to be written before they are read; null where the estimate was wrong, which asserts.
+    /// `n` elements, to be written before they are read.
     fn take<T>(&mut self, n: usize) -> *mut T {
         let bytes = (n * size_of::<T>()).next_multiple_of(64);
         assert!(bytes <= self.left, "working memory of a decomposition was estimated too small");

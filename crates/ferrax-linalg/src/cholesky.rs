@@ -49,7 +49,7 @@ macro_rules! float {
 }
 float! { f32 f64 }
 
-/// One block on its way: `BLOCK` columns of a factor from column `k` on, in the place of the matrix, of `n` rows of `n`.
+/// One block: `BLOCK` columns of a factor from column `k` on, computed in the place of the matrix, of `n` rows of `n`.
 #[derive(Clone, Copy)]
 pub struct Stage {
     pub a: *mut u8,
@@ -84,7 +84,7 @@ pub struct Steps {
     pub update: unsafe fn(&Stage, usize, usize),
 }
 
-/// The steps for elements of `size` bytes, where the machine has fused products.
+/// The steps for elements of `size` bytes, if the machine has fused multiply-add.
 pub fn pick(size: usize, tier: Tier) -> Option<(Steps, Rows)> {
     let product = panel::pick_float(size, tier)?;
     #[cfg(target_arch = "x86_64")]

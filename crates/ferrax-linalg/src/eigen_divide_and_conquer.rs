@@ -65,7 +65,7 @@ pub fn in_turn(
 }
 
 /// Eigenvalues rising in `d`, of the matrix with diagonals `d` and `e` (whose last element is not used); and which rows of `x.q` belong to them; or
-/// nothing where QR steps do not converge.
+/// `None` if QR steps do not converge.
 ///
 /// # Safety
 /// `x` has `n` rows of as many columns, this caller's.
@@ -272,7 +272,7 @@ unsafe fn merge<T: RowElement>(
     for (w, i) in weights.iter_mut().zip(&poles) {
         *w = w.abs().sqrt().copysign(z[*i]);
     }
-    // vectors by where they reach, then those that are done
+    // vectors by the range where they are not zero, then those that are done
     let mut gathered: Vec<usize> = (0..k).collect();
     gathered.sort_by_key(|p| reach[poles[*p]]);
     let (gd, gw): (Vec<f64>, Vec<f64>) = gathered.iter().map(|p| (pd[*p], weights[*p])).unzip();

@@ -25,7 +25,7 @@ pub struct Workers<'a> {
     pub cancel: &'a AtomicBool,
 }
 impl Workers<'_> {
-    /// `work` on `0..n`, `each` at a time with scratch memory of `bytes`, on several threads where that many nanoseconds are worth it.
+    /// `work` on `0..n`, `each` at a time with scratch memory of `bytes`, on several threads if that pays for work of so many nanoseconds.
     pub fn pieces(
         &self,
         n: usize,
@@ -51,7 +51,7 @@ impl Workers<'_> {
 pub fn group_of<T: RowElement>(i: usize) -> usize {
     i / T::GROUP * T::GROUP
 }
-/// Elements of a row of `n`: whole groups, and rows that follow each other do not meet in the same lines of the cache.
+/// Elements of a row of `n`: whole groups, such that consecutive rows do not conflict in the cache.
 pub fn row_of<T: RowElement>(n: usize) -> usize {
     let n = n.next_multiple_of(T::GROUP);
     n + if (n * size_of::<T>()).is_multiple_of(1024) { T::GROUP } else { 0 }
@@ -243,7 +243,7 @@ impl<T: RowElement> Sequence<T> {
             }
         }
     }
-    /// A group's alone.
+    /// The columns and the triangle of one group.
     ///
     /// # Safety
     /// As of [`Sequence::prepare`].

@@ -8,7 +8,7 @@ use ferrax_kernel::linalg::{LaneWorkspace, Linalg};
 /// [`Linalg::run_lanes`] compiled for a tier.
 pub type RunLanes<R> = fn(&Linalg, &mut LaneWorkspace<R>, usize, &[&[u8]], &mut [&mut [u8]]);
 
-/// One matrix at a time; what the compiler makes of loops over rows.
+/// One matrix at a time, with loops over rows as the compiler vectorizes them.
 pub fn one(tier: Tier) -> RunLanes<f64> {
     #[cfg(all(target_arch = "x86_64", feature = "blocked"))]
     match tier {

@@ -264,7 +264,7 @@ unsafe fn strip<V: Vector<Element: RowElement>, const P: usize>(x: Strip<V::Elem
     let row = STRIP * group;
     // SAFETY: rows and groups lie inside.
     unsafe {
-        // rows by turns, so that no sum is waited for
+        // rows in turn, so that no addition waits for the one before
         let mut sums = [[Group::<V, P>::zero(); STRIP]; 2];
         let mut i = 0;
         while i < x.rows {

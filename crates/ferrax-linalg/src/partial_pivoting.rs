@@ -1,7 +1,7 @@
 //! Gaussian elimination with partial pivoting for columns of a real matrix.
 //!
 //! ```text
-//! 16 contiguous columns at a time:   each one:  subtract the earlier ones;  exchange its largest element with the first one that is left
+//! 16 contiguous columns at a time:   for each:  subtract the earlier ones;  exchange its largest element with the first one that is left
 //!                                    then subtract the 16 from the columns after them, by a product
 //! ```
 //!
@@ -13,7 +13,7 @@ use super::householder::group_of;
 use super::matrix_vector::{RowBlock, RowElement, RowOperations};
 use ferrax_host::panel::{self, Matrices};
 
-/// Columns of a panel, and those that are done one by one.
+/// Columns of a panel, and of the groups within it that are factored one by one.
 pub const PANEL: usize = 64;
 const STRIP: usize = 16;
 

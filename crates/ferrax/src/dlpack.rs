@@ -70,7 +70,7 @@ pub fn import(x: Managed) -> Res<Tensor> {
     let (code, shape) = x.kind()?;
     let Some((dtype, _)) = CODES.iter().find(|c| c.1 == code) else {
         let m = format!(
-            "elements of DLPack's code {} with {} bits and {} lanes are no dtype",
+            "elements of DLPack's code {} with {} bits and {} lanes are not a dtype",
             code.code, code.bits, code.lanes
         );
         return Err(Error::type_error(m));

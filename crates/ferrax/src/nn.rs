@@ -626,7 +626,7 @@ pub fn scaled_matmul(a: &Tensor, b: &Tensor, a_scales: &Tensor, b_scales: &Tenso
     }
     let (k, blocks) = (a.shape()[2], a_scales.shape()[2]);
     if blocks == 0 || !k.is_multiple_of(blocks) {
-        raise(Error::value(format!("the contract dimension {k} is no multiple of that of the scales, {blocks}")));
+        raise(Error::value(format!("the contract dimension {k} is not a multiple of that of the scales, {blocks}")));
     }
     let wide = |x: &Tensor, s: &Tensor| x.astype(Dtype::F32) * s.astype(Dtype::F32).repeat(k / blocks, -1);
     dot_general(&wide(a, a_scales), &wide(b, b_scales), (&[2], &[2]), (&[0], &[0]))

@@ -110,7 +110,7 @@ pub fn split_into(key: &Tensor, shape: &[usize]) -> Tensor {
 /// A new key from a key and a number.
 ///
 /// # Panics
-/// If there is not one key, or the number is no scalar.
+/// If there is not one key, or the number is not a scalar.
 #[track_caller]
 pub fn fold_in(key: &Tensor, data: impl IntoTensor) -> Tensor {
     emit(RandomFoldIn {}, &[single("fold_in", key), &data.into_tensor().astype(Dtype::U32)])
@@ -360,7 +360,7 @@ pub fn randint(key: &Tensor, shape: &[usize], low: impl IntoTensor, high: impl I
 /// ```
 ///
 /// # Panics
-/// If the dtype is no integer type.
+/// If the dtype is not an integer type.
 #[track_caller]
 pub fn randint_in(key: &Tensor, shape: &[usize], low: impl IntoTensor, high: impl IntoTensor, dtype: Dtype) -> Tensor {
     let (low, high) = (low.into_tensor(), high.into_tensor());

@@ -14,7 +14,7 @@ fn arr(shape: &[usize], x: &[f32]) -> Value {
     Value::Array(array::from_bytes(Aval::new(Dtype::F32, shape), &bytes, device::default_device(), false).unwrap())
 }
 fn nums(v: &Value) -> Vec<f32> {
-    let Value::Array(a) = v else { panic!("{v:?} is no array") };
+    let Value::Array(a) = v else { panic!("{v:?} is not an array") };
     array::bytes(a).unwrap().chunks(4).map(|b| f32::from_le_bytes(b.try_into().unwrap())).collect()
 }
 fn one(op: impl Into<Op>, x: &[&Value]) -> Res<Value> {

@@ -29,7 +29,7 @@ def check(shape, entries, wrap):
     """The entries of an index on an operand of a shape, with traced ones replaced by checked ones.
 
     Raises:
-      OutOfBoundsError: a concrete one is out of bounds.
+        OutOfBoundsError: a concrete one is out of bounds.
     """
     return [e._replace(value=checked(e.value, shape[e.axis], e.axis, wrap)) if e.kind in ("int", "scalar", "array") else e for e in entries]
 
@@ -39,11 +39,11 @@ def check_integers(shape, entries, inserted, wrap, mode):
     `mode` does not define reads out of bounds.
 
     Args:
-      inserted: the axes of `shape` that the operand does not have.
-      mode: of class `GatherScatterMode`, or None.
+        inserted: the axes of `shape` that the operand does not have.
+        mode: of class `GatherScatterMode`, or None.
 
     Raises:
-      IndexError: an integer is out of bounds.
+        IndexError: an integer is out of bounds.
     """
     if not _STATIC.changed or not _core.config_get(_STATIC.name) or getattr(mode, "name", "PROMISE_IN_BOUNDS") != "PROMISE_IN_BOUNDS":
         return

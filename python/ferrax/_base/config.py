@@ -170,9 +170,9 @@ class Config:
         """Sets a flag for the whole process.
 
         Raises:
-          AttributeError: the flag does not exist.
-          ValueError: the value is not valid for the flag.
-          NotImplementedError: the value requests something unsupported.
+            AttributeError: the flag does not exist.
+            ValueError: the value is not valid for the flag.
+            NotImplementedError: the value requests something unsupported.
         """
         if name == "jax_platform_name":
             _platform_name(val)
@@ -202,7 +202,7 @@ class Config:
         set when absl's `app.run` has parsed it.
 
         Raises:
-          ImportError: absl-py is not installed.
+            ImportError: absl-py is not installed.
         """
         from absl import app, flags
 
@@ -235,7 +235,7 @@ class Config:
         The first call counts.
 
         Raises:
-          ImportError: absl-py is not installed.
+            ImportError: absl-py is not installed.
         """
         from absl import flags
 
@@ -443,7 +443,7 @@ def disable_jit(disable: bool = True) -> _Override:
 
 
 def disable_x64() -> _Override:
-    """Context manager: the older spelling of `enable_x64(False)`.
+    """Context manager: an older name of `enable_x64(False)`.
 
     Returns:
         Context manager, also a decorator.

@@ -156,7 +156,7 @@ def narrowed(wanted: str, out: str, name, stacklevel=2):
     """Warns that a caller of `name` requests one dtype and gets another.
 
     Raises:
-      ValueError: `jax_explicit_x64_dtypes` is "error".
+        ValueError: `jax_explicit_x64_dtypes` is "error".
     """
     where = f" requested in {name}" if name else ""
     if _core.config_get("jax_explicit_x64_dtypes") == "error":

@@ -141,8 +141,8 @@ class Flag:
         """`value` as the flag stores it.
 
         Raises:
-          ValueError: the flag does not take it.
-          NotImplementedError: the value requests something unsupported.
+            ValueError: the flag does not take it.
+            NotImplementedError: the value requests something unsupported.
         """
         value = self.parse(self.name, value)
         self.changed = self.changed or value != self.default

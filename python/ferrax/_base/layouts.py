@@ -16,7 +16,7 @@ class Layout:
     """An order of axes in memory, the one that varies slowest first.
 
     Raises:
-      ValueError: it is not row-major, or tiled.
+        ValueError: it is not row-major, or tiled.
     """
 
     AUTO: ClassVar[Any]  # for a `Format`: the layout that the compiler chooses
@@ -35,8 +35,8 @@ class Format:
     """A layout and a sharding, either of which may be None.
 
     Raises:
-      TypeError: one of them is something else.
-      ValueError: there is a layout without a sharding.
+        TypeError: one of them is something else.
+        ValueError: there is a layout without a sharding.
     """
 
     layout: Any = None

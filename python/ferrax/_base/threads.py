@@ -36,11 +36,11 @@ class set_num_threads:
     several Python threads share the one number: each puts back the one that it found.
 
     Args:
-      n: from 1 to 1024, or None for the default: FERRAX_NUM_THREADS, else one for each core.
+        n: from 1 to 1024, or None for the default: FERRAX_NUM_THREADS, else one for each core.
 
     Raises:
-      TypeError: `n` is not an integer.
-      ValueError: there are fewer or more.
+        TypeError: `n` is not an integer.
+        ValueError: there are fewer or more.
 
     >>> with jax.set_num_threads(1): jax.num_threads()
     1

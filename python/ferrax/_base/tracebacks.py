@@ -79,7 +79,7 @@ def _entries(tb):
 
 
 def filter_traceback(tb: types.TracebackType | None) -> types.TracebackType | None:
-    """A traceback of the user's frames alone."""
+    """A traceback with only the user's frames."""
     entries, out = _entries(tb), None
     for entry, hidden in reversed(list(zip(entries, _hidden([e.tb_frame for e in entries]), strict=True))):
         if not hidden:
@@ -139,9 +139,9 @@ def filtered(error: BaseException, frame: types.FrameType | None, nested: bool =
     will.
 
     Args:
-      error: an exception whose traceback begins below `frame`.
-      frame: the frame that called the library.
-      nested: whether something is traced, which a function further out began.
+        error: an exception whose traceback begins below `frame`.
+        frame: the frame that called the library.
+        nested: whether something is traced, which a function further out began.
     """
     mode, tb = _mode(), error.__traceback__
     if mode == "off" or (nested and mode == "remove_frames") or not isinstance(error, Exception) or _under_boundary(frame):

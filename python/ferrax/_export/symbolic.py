@@ -31,10 +31,10 @@ class SymbolicScope:
     hold for them.
 
     Args:
-      constraints_str: constraints as `"a >= b + 2"`, `"a <= 64"`, `"mod(a, 8) == 0"`.
+        constraints_str: constraints as `"a >= b + 2"`, `"a <= 64"`, `"mod(a, 8) == 0"`.
 
     Raises:
-      ValueError: a constraint cannot be read.
+        ValueError: a constraint cannot be read.
     """
 
     def __init__(self, constraints_str: Sequence[str] = ()) -> None:
@@ -241,8 +241,8 @@ class SizeExpr:
         """The size as the traced function's arguments have it.
 
         Raises:
-          TypeError: no function of this scope's sizes is being traced.
-          UnexpectedDimVar: it has names that no argument's shape has.
+            TypeError: no function of this scope's sizes is being traced.
+            UnexpectedDimVar: it has names that no argument's shape has.
         """
         found = traced(self)
         if found is None:
@@ -614,19 +614,19 @@ def symbolic_shape(
     (b, 2*h, 3)
 
     Args:
-      shape_spec: sizes between commas, in brackets or not: integers, names, and sums, differences,
-        products, `floordiv(a, b)`, `mod(a, b)`, `max(a, b)`, `min(a, b)` of them. `_` takes a size,
-        and a last `...` all remaining ones, from `like`. None means `...`.
-      constraints: see `SymbolicScope`.
-      scope: the scope of the new names; a new one if None.
-      like: the sizes to use for `_` and `...`.
+        shape_spec: sizes between commas, in brackets or not: integers, names, and sums,
+          differences, products, `floordiv(a, b)`, `mod(a, b)`, `max(a, b)`, `min(a, b)` of them.
+          `_` takes a size, and a last `...` all remaining ones, from `like`. None means `...`.
+        constraints: see `SymbolicScope`.
+        scope: the scope of the new names; a new one if None.
+        like: the sizes to use for `_` and `...`.
 
     Returns:
-      A tuple of integers and symbolic sizes.
+        A tuple of integers and symbolic sizes.
 
     Raises:
-      ValueError: the text or a constraint cannot be read, `like` does not fit, or both `scope` and
-        `constraints` are given.
+        ValueError: the text or a constraint cannot be read, `like` does not fit, or both `scope`
+          and `constraints` are given.
     """
     if scope is not None and constraints:
         raise ValueError("Cannot specify both a `scope` and `constraints`.")

@@ -254,7 +254,7 @@ def symbolic_scope(name, names, leaves):
     """The scope of the symbolic sizes among these arguments; None if there are none.
 
     Raises:
-      ValueError: there are several scopes.
+        ValueError: there are several scopes.
     """
     found = None
     for path, x in zip(names, leaves, strict=True):
@@ -289,7 +289,7 @@ def traced_symbolically(trace, sample, sizes):
     """`trace()` at a sample, with symbolic sizes in the place of those of `sizes`.
 
     Returns:
-      The trace, the expressions that were created, and those that were assumed to be at least 0.
+        The trace, the expressions that were created, and those that were assumed to be at least 0.
     """
     before = _state.table, _state.made, _state.assumed, tracing.size
     table = {}
@@ -353,11 +353,11 @@ def family_of(names, trace_at, samples, sizes):
     """The programs that `trace_at(sample)` gives, as one.
 
     Returns:
-      The core's `ProgramFamily` and the expressions of its sizes.
+        The core's `ProgramFamily` and the expressions of its sizes.
 
     Raises:
-      InconclusiveDimensionOperation: the programs differ in more than sizes, or a size is not an
-        expression that was found.
+        InconclusiveDimensionOperation: the programs differ in more than sizes, or a size is not an
+          expression that was found.
     """
     known = list(dict.fromkeys(sizes))
     at, n = [samples[i] for i in range(_FEWEST)], _FEWEST
@@ -410,16 +410,16 @@ def symbolic_args_specs(args: Any, shapes_specs: Any, constraints: Sequence[str]
     """`args` as `ShapeDtypeStruct`s with symbolic shapes.
 
     Args:
-      args: a pytree of arrays or `ShapeDtypeStruct`s.
-      shapes_specs: None, a text as `symbolic_shape` takes it, or a pytree prefix of `args` of
-        these.
-      constraints, scope: as `symbolic_shape` takes them.
+        args: a pytree of arrays or `ShapeDtypeStruct`s.
+        shapes_specs: None, a text as `symbolic_shape` takes it, or a pytree prefix of `args` of
+          these.
+        constraints, scope: as `symbolic_shape` takes them.
 
     Returns:
-      A pytree like `args`.
+        A pytree like `args`.
 
     Raises:
-      ValueError: as `symbolic_shape`.
+        ValueError: as `symbolic_shape`.
     """
     if scope is not None and constraints:
         raise ValueError("Cannot use both `scope` and `constraints`")

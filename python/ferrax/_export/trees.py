@@ -27,18 +27,19 @@ def register_pytree_node_serialization(
     """Registers a pytree node class, so that functions of it can be serialized.
 
     Args:
-      nodetype: the class. It must be registered as a pytree node, unless `from_children` is given.
-      serialized_name: the name of the class in files.
-      serialize_auxdata: converts a node's metadata to bytes.
-      deserialize_auxdata: converts the bytes back to the metadata.
-      from_children: `from_children(metadata, children)` builds a node whose structure is all that
-        is used. Without it the node is built from class, metadata and children.
+        nodetype: the class. It must be registered as a pytree node, unless `from_children` is
+          given.
+        serialized_name: the name of the class in files.
+        serialize_auxdata: converts a node's metadata to bytes.
+        deserialize_auxdata: converts the bytes back to the metadata.
+        from_children: `from_children(metadata, children)` builds a node whose structure is all that
+          is used. Without it the node is built from class, metadata and children.
 
     Returns:
-      `nodetype`.
+        `nodetype`.
 
     Raises:
-      ValueError: the class or the name is registered already, or the class is not a pytree node.
+        ValueError: the class or the name is registered already, or the class is not a pytree node.
     """
     if nodetype in _by_type:
         raise ValueError(
@@ -96,8 +97,8 @@ def write_tree(tree):
     """A PyTreeDef as a JSON value.
 
     Raises:
-      ValueError: it contains a class that is not registered.
-      TypeError: it has a dictionary with keys other than strings.
+        ValueError: it contains a class that is not registered.
+        TypeError: it has a dictionary with keys other than strings.
     """
     found = tree.node_data()
     if found is None:
@@ -130,7 +131,7 @@ def read_tree(x, depth=0):
     """The PyTreeDef of a JSON value.
 
     Raises:
-      ValueError: the value is not one of a PyTreeDef, or contains a class that is not registered.
+        ValueError: the value is not one of a PyTreeDef, or contains a class that is not registered.
     """
     if depth > _MOST_NESTED:
         raise ValueError("the file is damaged: a tree is nested too deeply")

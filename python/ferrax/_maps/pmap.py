@@ -79,26 +79,26 @@ def pmap(
     """Maps a function over an array axis, with each element on a device of its own.
 
     Args:
-      fun: the function.
-      axis_name: a name for the axis, for collectives such as `lax.psum`.
-      in_axes: as in `vmap`: which axis of each argument to map over; None sends the whole argument
-        to every device.
-      out_axes: where the mapped axis appears in the output; None takes the first device's.
-      static_broadcasted_argnums: positional arguments that are compile-time constants: hashable,
-        compared by type and `==`.
-      devices: the devices to use; by default the first of the backend.
-      backend: the platform whose devices are used.
-      axis_size: the size of the mapped axis, by default read off the arguments.
-      donate_argnums: positional arguments whose arrays may be overwritten; those that are already
-        on the devices are deleted.
+        fun: the function.
+        axis_name: a name for the axis, for collectives such as `lax.psum`.
+        in_axes: as in `vmap`: which axis of each argument to map over; None sends the whole
+          argument to every device.
+        out_axes: where the mapped axis appears in the output; None takes the first device's.
+        static_broadcasted_argnums: positional arguments that are compile-time constants: hashable,
+          compared by type and `==`.
+        devices: the devices to use; by default the first of the backend.
+        backend: the platform whose devices are used.
+        axis_size: the size of the mapped axis, by default read off the arguments.
+        donate_argnums: positional arguments whose arrays may be overwritten; those that are already
+          on the devices are deleted.
 
     Returns:
-      the mapped function; its results are spread over the devices. It has a method `lower`, as
-      jitted functions have. In the body of another `pmap` or `shard_map` it is a `vmap`.
+        the mapped function; its results are spread over the devices. It has a method `lower`, as
+        jitted functions have. In the body of another `pmap` or `shard_map` it is a `vmap`.
 
     Raises:
-      ValueError: no argument is mapped, sizes differ, there are fewer devices than the axis is
-        long, or one is given twice.
+        ValueError: no argument is mapped, sizes differ, there are fewer devices than the axis is
+          long, or one is given twice.
     """
     check_callable(fun)
     in_axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
@@ -257,7 +257,7 @@ def _static(fun, numbers, args):
     """The positions of the static arguments of a call.
 
     Raises:
-      ValueError: one was not passed by position, or cannot be hashed.
+        ValueError: one was not passed by position, or cannot be hashed.
     """
     found = [i + len(args) if i < 0 else i for i in numbers]
     if any(not 0 <= i < len(args) for i in found):

@@ -100,22 +100,22 @@ def shard_map(
     mesh.
 
     Args:
-      f: a function of parts.
-      out_specs: how the results' parts are put together: a pytree prefix of `PartitionSpec`s. Along
-        mesh axes that one leaves out all parts must be equal.
-      in_specs: the specifications of the arguments, a tuple with a tree prefix for each argument;
-        along other axes arguments are replicated. By default all are replicated.
-      mesh: a mesh, concrete or abstract; by default that in use (`set_mesh`).
-      axis_names: the mesh axes that `f` is mapped over; by default all.
-      check_vma: refuse results that may differ along axes left out. If not, the first part is
-        taken.
+        f: a function of parts.
+        out_specs: how the results' parts are put together: a pytree prefix of `PartitionSpec`s.
+          Along mesh axes that one leaves out all parts must be equal.
+        in_specs: the specifications of the arguments, a tuple with a tree prefix for each argument;
+          along other axes arguments are replicated. By default all are replicated.
+        mesh: a mesh, concrete or abstract; by default that in use (`set_mesh`).
+        axis_names: the mesh axes that `f` is mapped over; by default all.
+        check_vma: refuse results that may differ along axes left out. If not, the first part is
+          taken.
 
     Returns:
-      a function of whole arrays. It works under `jit`, `grad` and `vmap`.
+        a function of whole arrays. It works under `jit`, `grad` and `vmap`.
 
     Raises:
-      ValueError: no mesh is given or in use, a specification names an axis that is not mapped, or a
-        dimension cannot be divided evenly.
+        ValueError: no mesh is given or in use, a specification names an axis that is not mapped, or
+          a dimension cannot be divided evenly.
 
     >>> mesh = jax.sharding.AbstractMesh((2,), ("x",))
     >>> shard_map(lambda x: lax.psum(x, "x"), mesh=mesh, in_specs=PartitionSpec("x"), out_specs=PartitionSpec())(jnp.arange(4.0))

@@ -151,7 +151,7 @@ def stage_jitted(fun, options, what, error, args, kwargs):
     failed with `error`.
 
     Returns:
-      the stage of a function that uses references; None if it uses none.
+        the stage of a function that uses references; None if it uses none.
     """
     captured = isinstance(error, Captured)
     if not captured and not any(is_ref(x) for x in tree_flatten((args, kwargs))[0]):

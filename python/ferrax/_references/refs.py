@@ -408,7 +408,7 @@ def _abstract(shape, dtype, idx):
 
 
 def _written(what, x, idx, value):
-    """x with a value set or added at an index.
+    """`x` with a value set or added at an index.
 
     Outside of programs the array is donated, so that the write is in place.
     """
@@ -554,7 +554,7 @@ def _closed_over(fun):
 
 
 def check_aliases(what, fun, args, kwargs, closed=()):
-    """Raises ValueError where a reference is given twice to a function, or is in its reach already:
+    """Raises ValueError if a reference is passed twice to a function, or is in its reach already:
     in `closed`, or among the variables it closes over.
     """
     closed = [*closed, *_closed_over(fun)]

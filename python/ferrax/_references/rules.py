@@ -21,7 +21,7 @@ from .refs import Ref, bound, cannot_return, check_aliases, settle, values_of
 
 
 def given_refs(what, fun, args):
-    """The references among the arguments of a call; ValueError where one is given twice."""
+    """The references among the arguments of a call; ValueError if one is passed twice."""
     if not _flat.references.seen:
         return []
     refs = [x for x in tree_leaves(args) if isinstance(x, Ref)]

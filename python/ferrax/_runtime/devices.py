@@ -75,7 +75,7 @@ def check_fit(sharding, shape, what, uneven=False):
     the error.
 
     Args:
-      uneven: whether dimensions may be split unevenly.
+        uneven: whether dimensions may be split unevenly.
     """
     try:
         sharding.check_compatible_aval(shape)

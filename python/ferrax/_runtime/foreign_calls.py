@@ -41,7 +41,7 @@ def capsule_address(capsule):
     """The address in a capsule.
 
     Raises:
-      TypeError: it is not a capsule.
+        TypeError: it is not a capsule.
     """
     if type(capsule).__name__ != "PyCapsule":
         raise TypeError(f"a foreign function is a PyCapsule (jax.ffi.pycapsule), got {type(capsule).__name__}")
@@ -271,7 +271,7 @@ class _Call:
         """(kind, address) of one attribute.
 
         Raises:
-          TypeError: the interface has no kind of attribute for the value.
+            TypeError: the interface has no kind of attribute for the value.
         """
         if isinstance(value, (str, bytes)):
             return _STRING, self.span(value)
@@ -302,13 +302,13 @@ def call_typed(handlers, states, arguments, results, attributes):
     """Calls the stages of a handler of the typed interface.
 
     Args:
-      handlers: the addresses of the handler's stages, by their names.
-      states: the states that the handler has set in earlier calls, by stage number.
-      arguments, results: (array, the shape that the handler sees) of each.
-      attributes: a dict.
+        handlers: the addresses of the handler's stages, by their names.
+        states: the states that the handler has set in earlier calls, by stage number.
+        arguments, results: (array, the shape that the handler sees) of each.
+        attributes: a dict.
 
     Raises:
-      JaxRuntimeError: the handler returned an error.
+        JaxRuntimeError: the handler returned an error.
     """
     the = _the_interface()
     call, key = _Call(states), the.number()
@@ -336,10 +336,10 @@ def call_original(address, version, arguments, results, opaque):
     with the opaque string, its length and a status.
 
     Args:
-      address: the address of the function.
-      version: 1 or 2.
-      arguments, results: arrays.
-      opaque: bytes.
+        address: the address of the function.
+        version: 1 or 2.
+        arguments, results: arrays.
+        opaque: bytes.
     """
     ins = (c_void_p * max(len(arguments), 1))(*[x.ctypes.data for x in arguments])
     if len(results) == 1:

@@ -72,7 +72,7 @@ class ManualAxisType:
     varies, is unreduced, or is reduced.
 
     Raises:
-      ValueError: an axis is in more than one of the sets.
+        ValueError: an axis is in more than one of the sets.
 
     >>> ManualAxisType(varying={"x"}).varying
     frozenset({'x'})
@@ -180,13 +180,13 @@ class Mesh(_Axes):
     """Devices in a grid.
 
     Args:
-      devices: an array of devices, one axis for each name.
-      axis_names: a name, or a sequence of them.
-      axis_types: an `AxisType` for each axis; Auto by default.
+        devices: an array of devices, one axis for each name.
+        axis_names: a name, or a sequence of them.
+        axis_types: an `AxisType` for each axis; Auto by default.
 
     Raises:
-      ValueError: the number of names is not that of the axes, or a name is given twice.
-      TypeError: an axis type is not an `AxisType`.
+        ValueError: the number of names is not that of the axes, or a name is given twice.
+        TypeError: an axis type is not an `AxisType`.
 
     A mesh is also a context manager: inside, specifications without a mesh refer to it.
     """
@@ -252,7 +252,7 @@ class Mesh(_Axes):
         """The part of the mesh that belongs to this process.
 
         Raises:
-          ValueError: the devices of this process do not form a grid of the mesh.
+            ValueError: the devices of this process do not form a grid of the mesh.
         """
         if not self.is_multi_process:
             return self
@@ -348,9 +348,9 @@ class AbstractMesh(_Axes):
     """A mesh without devices: names, sizes and types of axes.
 
     Args:
-      axis_sizes, axis_names: one of each for each axis.
-      axis_types: an `AxisType` for each axis, or one for all; Auto by default.
-      abstract_device: the description of the devices; None if it is unknown.
+        axis_sizes, axis_names: one of each for each axis.
+        axis_types: an `AxisType` for each axis, or one for all; Auto by default.
+        abstract_device: the description of the devices; None if it is unknown.
     """
 
     axis_names: tuple[Any, ...]

@@ -18,10 +18,10 @@ class Transport:
     """Messages over one communicator.
 
     Args:
-      mpi: the module `mpi4py.MPI`, initialised.
-      comm: the communicator, which nothing else uses.
-      tags: the number of tags.
-      lock: held around calls to MPI.
+        mpi: the module `mpi4py.MPI`, initialised.
+        comm: the communicator, which nothing else uses.
+        tags: the number of tags.
+        lock: held around calls to MPI.
     """
 
     def __init__(self, mpi, comm, tags, lock):
@@ -159,9 +159,9 @@ class Wire:
     """Statuses of processes, over a communicator that nothing else uses; each is short.
 
     Args:
-      mpi: the module `mpi4py.MPI`, initialised.
-      comm: the communicator.
-      lock: held around calls to MPI.
+        mpi: the module `mpi4py.MPI`, initialised.
+        comm: the communicator.
+        lock: held around calls to MPI.
     """
 
     def __init__(self, mpi, comm, lock):

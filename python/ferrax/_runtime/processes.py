@@ -32,9 +32,9 @@ class Engine:
     """Messages over one communicator.
 
     Args:
-      mpi: the module `mpi4py.MPI`, initialised.
-      comm: the communicator, which nothing else uses.
-      timeout: seconds without an answer after which a wait fails; None: never.
+        mpi: the module `mpi4py.MPI`, initialised.
+        comm: the communicator, which nothing else uses.
+        timeout: seconds without an answer after which a wait fails; None: never.
     """
 
     def __init__(self, mpi, comm, timeout=None):
@@ -164,10 +164,10 @@ class Exchange:
         process's own have not left.
 
         Raises:
-          Different: a peer runs something else.
-          Gone: a peer has ended or does not continue.
-          TimeoutError: nothing was received from a peer for the run's timeout, or processes wait
-            for each other.
+            Different: a peer runs something else.
+            Gone: a peer has ended or does not continue.
+            TimeoutError: nothing was received from a peer for the run's timeout, or processes wait
+              for each other.
         """
         if (found := self.transfer.poll()) is not None:
             self.over()
@@ -216,9 +216,9 @@ def wait(exchange, timeout=None):
     """Waits for the messages of an exchange, and returns them. Signals are handled meanwhile.
 
     Raises:
-      TimeoutError: they did not arrive in time.
-      Different: a peer runs something else.
-      Gone: a peer has ended or does not continue.
+        TimeoutError: they did not arrive in time.
+        Different: a peer runs something else.
+        Gone: a peer has ended or does not continue.
     """
     begun, report_at, pause = time.monotonic(), REPORT_AFTER, 0.0
     while (found := exchange.poll()) is None:
@@ -272,12 +272,12 @@ def start(timeout=None, limit=None):
     """Initialises MPI and makes the engine.
 
     Args:
-      timeout: the timeout of the engine.
-      limit: seconds after which the process ends if the others have not appeared. MPI holds the
-        interpreter meanwhile, so that nothing can be raised.
+        timeout: the timeout of the engine.
+        limit: seconds after which the process ends if the others have not appeared. MPI holds the
+          interpreter meanwhile, so that nothing can be raised.
 
     Raises:
-      RuntimeError: mpi4py is missing, or its MPI does not support calls from several threads.
+        RuntimeError: mpi4py is missing, or its MPI does not support calls from several threads.
     """
     try:
         import mpi4py

@@ -100,11 +100,11 @@ class Watch:
     """The state of the other processes in this process.
 
     Args:
-      mpi: the module `mpi4py.MPI`.
-      people: `here()` of each process.
-      rank: this process.
-      core: the watch of the extension.
-      pumps: whether a Python thread has to drive the core.
+        mpi: the module `mpi4py.MPI`.
+        people: `here()` of each process.
+        rank: this process.
+        core: the watch of the extension.
+        pumps: whether a Python thread has to drive the core.
     """
 
     def __init__(self, mpi, people, rank, core, pumps):

@@ -280,7 +280,7 @@ class ProfileData:
     """A profile that was read.
 
     Raises:
-      RuntimeError: the bytes are not a profile, or are truncated.
+        RuntimeError: the bytes are not a profile, or are truncated.
     """
 
     def __init__(self, serialized: bytes) -> None:
@@ -299,7 +299,7 @@ class ProfileData:
         """The profile of a file.
 
         Raises:
-          JaxRuntimeError: it cannot be read.
+            JaxRuntimeError: it cannot be read.
         """
         try:
             data = pathlib.Path(proto_file_path).read_bytes()
@@ -317,7 +317,7 @@ class ProfileData:
         """A message's text as its bytes.
 
         Raises:
-          ValueError: the text does not have that form.
+            ValueError: the text does not have that form.
         """
         return _write("XSpace", _parse("XSpace", _tokens(text), ("end", "")))
 

@@ -368,10 +368,10 @@ class Shard:
     """One device's part of an array.
 
     Attributes:
-      device: the device.
-      index: which slice of the array.
-      replica_id: which of the parts with this index it is, 0 for the first.
-      data: the part as an array.
+        device: the device.
+        index: which slice of the array.
+        replica_id: which of the parts with this index it is, 0 for the first.
+        data: the part as an array.
     """
 
     def __init__(self, device: Any, index: Any, data: Any, replica_id: int = 0) -> None:

@@ -112,7 +112,7 @@ def _memory_kind(kind):
     """The memory kind, if it is one of JAX's. All kinds denote the same memory.
 
     Raises:
-      ValueError: the kind does not exist.
+        ValueError: the kind does not exist.
     """
     if kind is not None and kind not in _MEMORY_KINDS:
         raise ValueError(f"Got invalid memory kind: {kind}. Valid memory kinds are: {set(_MEMORY_KINDS)}")
@@ -158,8 +158,8 @@ class NamedSharding(Sharding):
     """An array partitioned over a mesh along the axes of a `PartitionSpec`.
 
     Raises:
-      ValueError: the specification names an axis that is not an axis of the mesh, or names one
-        twice.
+        ValueError: the specification names an axis that is not an axis of the mesh, or names one
+          twice.
 
     Over an abstract mesh, shapes are available and devices are not.
     """
@@ -236,9 +236,9 @@ class NamedSharding(Sharding):
         """The shape of one device's shard.
 
         Raises:
-          IndivisibleError: a dimension cannot be divided evenly.
-          ValueError: the specification partitions a dimension that the shape does not have. Entries
-            that partition nothing may exceed the rank.
+            IndivisibleError: a dimension cannot be divided evenly.
+            ValueError: the specification partitions a dimension that the shape does not have.
+              Entries that partition nothing may exceed the rank.
         """
         global_shape = tuple(global_shape)
         if any(self.spec.axes_of(d) for d in range(len(global_shape), len(self.spec))):

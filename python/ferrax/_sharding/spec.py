@@ -63,8 +63,8 @@ class PartitionSpec:
     A tuple of one name is the name, and an empty one None: `P(("x",)) == P("x")`.
 
     Raises:
-      TypeError: `unreduced` or `reduced` is not a set.
-      ValueError: an axis is in two of partitions, `unreduced` and `reduced`.
+        TypeError: `unreduced` or `reduced` is not a set.
+        ValueError: an axis is in two of partitions, `unreduced` and `reduced`.
 
     >>> PartitionSpec("x", None, ("y", "z"))
     P('x', None, ('y', 'z'))
@@ -99,7 +99,7 @@ class PartitionSpec:
         """Refused: the class is final.
 
         Raises:
-          TypeError: always.
+            TypeError: always.
         """
         raise TypeError("Subclassing `jax.P` is prohibited, it is a final class")
 
@@ -170,7 +170,7 @@ class PartitionSpec:
         """The NamedSharding of this specification over the mesh in use.
 
         Raises:
-          RuntimeError: no mesh is in use.
+            RuntimeError: no mesh is in use.
         """
         mesh = current()
         if mesh is None or mesh.empty:

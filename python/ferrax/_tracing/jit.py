@@ -97,32 +97,32 @@ def jit(
     values), and then run without Python.
 
     Args:
-      fun: a pure function of arrays, scalars and pytrees of them. Without it, `jit(**options)` is a
-        decorator.
-      static_argnums, static_argnames: arguments that are compile-time constants: hashable, compared
-        by `==`; each new value traces again. If only one of the two is given, the other is inferred
-        from the signature.
-      donate_argnums, donate_argnames: arguments whose arrays may be overwritten. An array whose
-        memory a result can reuse counts as deleted after the call.
-      in_shardings, out_shardings: shardings of the arguments and results: a `Sharding`, a
-        `PartitionSpec` in the mesh in use, or a pytree prefix of them. None means unspecified.
-        `in_shardings` is a prefix of the tuple of non-static arguments. All must name the same
-        devices.
-      keep_unused: keep arguments that the function does not use as inputs of the program.
-      device, backend: where to run, regardless of where the arguments are.
-      inline: when traced inside another function, put the equations in place of a call.
-      compiler_options: the runtime has none. Options whose name begins with `xla_` are ignored with
-        a warning.
+        fun: a pure function of arrays, scalars and pytrees of them. Without it, `jit(**options)` is
+          a decorator.
+        static_argnums, static_argnames: arguments that are compile-time constants: hashable,
+          compared by `==`; each new value traces again. If only one of the two is given, the other
+          is inferred from the signature.
+        donate_argnums, donate_argnames: arguments whose arrays may be overwritten. An array whose
+          memory a result can reuse counts as deleted after the call.
+        in_shardings, out_shardings: shardings of the arguments and results: a `Sharding`, a
+          `PartitionSpec` in the mesh in use, or a pytree prefix of them. None means unspecified.
+          `in_shardings` is a prefix of the tuple of non-static arguments. All must name the same
+          devices.
+        keep_unused: keep arguments that the function does not use as inputs of the program.
+        device, backend: where to run, regardless of where the arguments are.
+        inline: when traced inside another function, put the equations in place of a call.
+        compiler_options: the runtime has none. Options whose name begins with `xla_` are ignored
+          with a warning.
 
     Returns:
-      the compiled function. It has methods `lower`, `trace`, `eval_shape` and `clear_cache`.
+        the compiled function. It has methods `lower`, `trace`, `eval_shape` and `clear_cache`.
 
     Raises:
-      TypeError: an argument is not of an array type, or a result is not.
-      ValueError: a static argument is not hashable, or the numbers and names of arguments do not
-        fit the signature.
-      ferrax.errors.ConcretizationTypeError (or a related error): the function needs the value of a
-        traced argument.
+        TypeError: an argument is not of an array type, or a result is not.
+        ValueError: a static argument is not hashable, or the numbers and names of arguments do not
+          fit the signature.
+        ferrax.errors.ConcretizationTypeError (or a related error): the function needs the value of
+          a traced argument.
 
     >>> @jit(static_argnames="n")
     ... def power(x, n): return x ** n
@@ -256,7 +256,7 @@ def _input_leaves(in_shardings, static, args, kwargs):
     it gives none.
 
     Raises:
-      ValueError: it is not a prefix of them, or there are keyword arguments.
+        ValueError: it is not a prefix of them, or there are keyword arguments.
     """
     if in_shardings is None:
         return None
@@ -285,7 +285,7 @@ def input_places(in_shardings, static, args, kwargs):
     or None for all of them.
 
     Raises:
-      ValueError: `in_shardings` is not a prefix of the arguments, or does not fit one.
+        ValueError: `in_shardings` is not a prefix of the arguments, or does not fit one.
     """
     places = _input_leaves(in_shardings, static, args, kwargs)
     if places is None:
@@ -297,7 +297,7 @@ def output_places(out_shardings, out):
     """A sharding or None for each leaf of the result of a jitted function, or None for all of them.
 
     Raises:
-      ValueError: `out_shardings` is not a prefix of the result, or does not fit a leaf.
+        ValueError: `out_shardings` is not a prefix of the result, or does not fit a leaf.
     """
     if out_shardings is None:
         return None
@@ -342,8 +342,8 @@ def check_compiler_options(options):
     """Refuses options that no compiler has, and warns once about each option of another compiler.
 
     Raises:
-      ferrax.errors.JaxRuntimeError: the option does not exist, or is a boolean and has another
-        value.
+        ferrax.errors.JaxRuntimeError: the option does not exist, or is a boolean and has another
+          value.
     """
     for name, value in dict(options).items():
         if name not in _EFFORTS and not str(name).startswith("xla_"):

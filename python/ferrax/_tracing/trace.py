@@ -48,12 +48,12 @@ class ShapeDtypeStruct(Shaped):
     """The shape and the dtype of an array, without its elements.
 
     Args:
-      shape: a sequence of ints.
-      dtype: a dtype or a value that numpy converts to one.
-      sharding: the array's sharding, or a `PartitionSpec` over the mesh that is in use when the
-        attribute is read, or a `Format`.
-      weak_type: whether the dtype yields to the other operand's in promotion.
-      manual_axis_type: the part of a type in a `shard_map` that concerns the axes of its mesh.
+        shape: a sequence of ints.
+        dtype: a dtype or a value that numpy converts to one.
+        sharding: the array's sharding, or a `PartitionSpec` over the mesh that is in use when the
+          attribute is read, or a `Format`.
+        weak_type: whether the dtype yields to the other operand's in promotion.
+        manual_axis_type: the part of a type in a `shard_map` that concerns the axes of its mesh.
     """
 
     __slots__ = ("_layout", "_sharding", "dtype", "is_ref", "manual_axis_type", "shape", "weak_type")
@@ -378,7 +378,7 @@ class named_scope(contextlib.ContextDecorator):
     `lowered.as_text(debug_info=True)`.
 
     Raises:
-      TypeError: the name is not a string.
+        TypeError: the name is not a string.
     """
 
     def __init__(self, name: str) -> None:

@@ -334,18 +334,19 @@ def jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]
     pass.
 
     Args:
-      fun: a function of arrays, scalars or pytrees of them.
-      primals: a tuple or list of its arguments.
-      tangents: a tuple or list of the same structure, shapes and dtypes; float0 for integer and
-        boolean arguments.
-      has_aux: `fun` returns a pair (out, aux).
+        fun: a function of arrays, scalars or pytrees of them.
+        primals: a tuple or list of its arguments.
+        tangents: a tuple or list of the same structure, shapes and dtypes; float0 for integer and
+          boolean arguments.
+        has_aux: `fun` returns a pair (out, aux).
 
     Returns:
-      (out, out_tangent), both of `fun`'s output structure; with `has_aux`, (out, out_tangent, aux).
+        (out, out_tangent), both of `fun`'s output structure; with `has_aux`, (out, out_tangent,
+        aux).
 
     Raises:
-      TypeError: structure or dtypes of primals and tangents differ.
-      ValueError: their shapes differ.
+        TypeError: structure or dtypes of primals and tangents differ.
+        ValueError: their shapes differ.
 
     >>> jvp(jnp.sin, (0.1,), (0.2,))
     (Array(0.09983342, dtype=float32, weak_type=True), Array(0.19900084, dtype=float32, weak_type=True))
@@ -442,19 +443,19 @@ def jacfwd(fun: Callable[_P, Any], argnums: int | Sequence[int] = 0, has_aux: bo
     than inputs.
 
     Args:
-      fun: a function of arrays or pytrees of them.
-      argnums: which positional arguments to differentiate with respect to: an int, or a sequence of
-        them.
-      has_aux: `fun` returns a pair (out, aux).
-      holomorphic: `fun` is complex-differentiable; inputs must be complex.
+        fun: a function of arrays or pytrees of them.
+        argnums: which positional arguments to differentiate with respect to: an int, or a sequence
+          of them.
+        has_aux: `fun` returns a pair (out, aux).
+        holomorphic: `fun` is complex-differentiable; inputs must be complex.
 
     Returns:
-      a function of `fun`'s arguments. For each output leaf of shape s and input leaf of shape t it
-      returns an array of shape s + t, nested as output structure of input structure; with
-      `has_aux`, a pair (jacobian, aux).
+        a function of `fun`'s arguments. For each output leaf of shape s and input leaf of shape t
+        it returns an array of shape s + t, nested as output structure of input structure; with
+        `has_aux`, a pair (jacobian, aux).
 
     Raises:
-      TypeError: an input is not real (complex, with `holomorphic`).
+        TypeError: an input is not real (complex, with `holomorphic`).
 
     >>> jax.jacfwd(lambda x: x**2)(jnp.array([1.0, 3.0]))
     Array([[2., 0.],

@@ -55,17 +55,17 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     applied many times.
 
     Args:
-      fun: a function of arrays, scalars or pytrees of them.
-      *primals: the point.
-      has_aux: `fun` returns a pair (out, aux).
+        fun: a function of arrays, scalars or pytrees of them.
+        *primals: the point.
+        has_aux: `fun` returns a pair (out, aux).
 
     Returns:
-      (out, f_jvp), where f_jvp takes tangents like the arguments and returns the output's tangent;
-      with `has_aux`, (out, f_jvp, aux).
+        (out, f_jvp), where f_jvp takes tangents like the arguments and returns the output's
+        tangent; with `has_aux`, (out, f_jvp, aux).
 
     Raises:
-      TypeError, ValueError: when f_jvp is called, the tangents' structure, shapes or dtypes are
-        not the primals'.
+        TypeError, ValueError: when f_jvp is called, the tangents' structure, shapes or dtypes are
+          not the primals'.
 
     >>> jax.linearize(lambda x: x**2, 3.0)[1](1.0)
     Array(6., dtype=float32, weak_type=True)
@@ -266,13 +266,13 @@ class VJP:
         """The pullback that adds the gradients of some arguments to mutable references.
 
         Args:
-          *refs: one tree for each primal, with its structure. At a `Ref` the gradient is added to
-            the reference, and the pullback returns `ad.GradRef()` in its place. At `ad.DontWant()`
-            no gradient is computed, and the pullback returns `ad.DidntWant()`. At any other leaf,
-            such as `ad.GradValue()`, the gradient is returned.
+            *refs: one tree for each primal, with its structure. At a `Ref` the gradient is added to
+              the reference, and the pullback returns `ad.GradRef()` in its place. At
+              `ad.DontWant()` no gradient is computed, and the pullback returns `ad.DidntWant()`. At
+              any other leaf, such as `ad.GradValue()`, the gradient is returned.
 
         Raises:
-          ValueError: a tree does not have the structure of its primal.
+            ValueError: a tree does not have the structure of its primal.
 
         >>> total = jax.new_ref(jnp.zeros(3))
         >>> vjp(lambda x: (x ** 2).sum(), jnp.ones(3))[1].with_refs(total)(1.0)

@@ -241,7 +241,7 @@ def mapped_size(name, fun, args, kwargs, leaves, dims, axis_size=None):
     """The size of all mapped axes.
 
     Raises:
-      ValueError: no argument is mapped, an axis is out of range, or sizes differ.
+        ValueError: no argument is mapped, an axis is out of range, or sizes differ.
     """
     if not leaves and axis_size is None:
         raise ValueError(

@@ -156,7 +156,7 @@ def abstract(x):
     `ShapeDtypeStruct`.
 
     Raises:
-      TypeError: `x` is not one of these.
+        TypeError: `x` is not one of these.
     """
     try:
         return _core.get_aval(x)
@@ -176,7 +176,7 @@ def looked_at(name, fun, values):
     Computations below a transform skip the checks of single operations and of jitted functions.
 
     Raises:
-      FloatingPointError: one is nan, or infinite.
+        FloatingPointError: one is nan, or infinite.
     """
     if _core.checks_values():
         nans, infs = _core.config_get("jax_debug_nans"), _core.config_get("jax_debug_infs")

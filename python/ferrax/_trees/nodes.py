@@ -222,19 +222,19 @@ def register_dataclass(
     """Makes a dataclass (or a class made from its fields) an inner node.
 
     Args:
-      nodetype: the class. A dataclass needs no field lists: fields marked
-        `dataclasses.field(metadata={"static": True})` are metadata.
-      data_fields: the names of the fields that are children.
-      meta_fields: the names of the fields that are metadata: hashable, compared by `==`, static
-        under `jit`.
-      drop_fields: the names of fields that are not part of the pytree; they need defaults.
+        nodetype: the class. A dataclass needs no field lists: fields marked
+          `dataclasses.field(metadata={"static": True})` are metadata.
+        data_fields: the names of the fields that are children.
+        meta_fields: the names of the fields that are metadata: hashable, compared by `==`, static
+          under `jit`.
+        drop_fields: the names of fields that are not part of the pytree; they need defaults.
 
     Returns:
-      the class, so that it may be used as a decorator.
+        the class, so that it may be used as a decorator.
 
     Raises:
-      TypeError: field lists are needed and missing.
-      ValueError: they are not exactly the fields with `init=True`, or a field is in both.
+        TypeError: field lists are needed and missing.
+        ValueError: they are not exactly the fields with `init=True`, or a field is in both.
 
     >>> import dataclasses
     >>> @register_dataclass

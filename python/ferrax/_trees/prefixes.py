@@ -47,7 +47,7 @@ def spread_prefix(prefix, tree, name):
     per leaf of `tree`.
 
     Raises:
-      ValueError: it is not a prefix; the message lists each mismatch.
+        ValueError: it is not a prefix; the message lists each mismatch.
     """
 
     def is_none(x):

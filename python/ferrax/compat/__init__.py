@@ -347,7 +347,7 @@ def install():
     A second call has no effect.
 
     Raises:
-      ImportError: JAX itself has been imported; libraries may hold its objects.
+        ImportError: JAX itself has been imported; libraries may hold its objects.
     """
     if any(isinstance(f, _Finder) for f in sys.meta_path):
         return

@@ -114,13 +114,13 @@ def adopt(site=None):
     """Gives an environment the distributions `jax` and `jaxlib` that are Ferrax.
 
     Args:
-      site: the folder of packages; by default that of this interpreter.
+        site: the folder of packages; by default that of this interpreter.
 
     Returns:
-      the folder.
+        the folder.
 
     Raises:
-      AdoptError: the real JAX is installed, or the folder is not writable.
+        AdoptError: the real JAX is installed, or the folder is not writable.
     """
     site = pathlib.Path(site or sysconfig.get_path("purelib"))
     _refuse_others(site)

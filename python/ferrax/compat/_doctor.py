@@ -27,7 +27,7 @@ def _sources(name):
     """The files of a library, by the name of its distribution or of its package.
 
     Raises:
-      LookupError: nothing of that name is installed.
+        LookupError: nothing of that name is installed.
     """
     try:
         listed = importlib.metadata.distribution(name).files or ()
@@ -118,7 +118,7 @@ def examine(name):
     line, whether the library works without it))}.
 
     Raises:
-      LookupError: it is not installed.
+        LookupError: it is not installed.
     """
     install()
     uses = collections.defaultdict(list)

@@ -43,7 +43,7 @@ def run(args):
     """Runs `PROGRAM ARGS`, `-m MODULE ARGS` or `-c CODE ARGS`.
 
     Raises:
-      FileNotFoundError: the program does not exist.
+        FileNotFoundError: the program does not exist.
     """
     _serve()
     try:

@@ -81,11 +81,12 @@ def optimizer(opt_maker: Callable[_P, _Triple]) -> Callable[_P, Optimizer]:
     """Decorator: makes an optimizer of pytrees from an optimizer of single arrays.
 
     Args:
-      opt_maker: a function returning `(init, update, get_params)`: `init(x0) -> state`, `update(i, g, state) -> state`,
-        `get_params(state) -> x`, for one array, the state being any pytree.
+        opt_maker: a function returning `(init, update, get_params)`: `init(x0) -> state`,
+          `update(i, g, state) -> state`, `get_params(state) -> x`, for one array, the state being
+          any pytree.
 
     Returns:
-      a function of the same arguments, returning an `Optimizer`.
+        a function of the same arguments, returning an `Optimizer`.
     """
 
     @functools.wraps(opt_maker)

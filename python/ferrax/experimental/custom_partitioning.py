@@ -49,9 +49,9 @@ class SdyShardingRule:
     """A rule that says which factors the dimensions of operands and results have.
 
     Args:
-      operand_mappings, result_mappings: an `ArrayMapping` for each.
-      reduction_factors, need_replication_factors, permutation_factors: names of factors.
-      **factor_sizes: their sizes.
+        operand_mappings, result_mappings: an `ArrayMapping` for each.
+        reduction_factors, need_replication_factors, permutation_factors: names of factors.
+        **factor_sizes: their sizes.
     """
 
     def __init__(
@@ -72,8 +72,8 @@ class custom_partitioning:
     """A function with a rule for being cut.
 
     Args:
-      fun: the function.
-      static_argnums: which arguments are not arrays.
+        fun: the function.
+        static_argnums: which arguments are not arrays.
     """
 
     def __init__(self, fun: Any, static_argnums: Any = ()) -> None:
@@ -97,9 +97,11 @@ class custom_partitioning:
         """Stores the rule. It is not used, because an array is on one device.
 
         Args:
-          partition, infer_sharding_from_operands, propagate_user_sharding: functions of shardings.
-          decode_shardings, sharding_rule: how shardings are described.
-          reduction_factors, need_replication_factors, permutation_factors, **factor_sizes: the same.
+            partition, infer_sharding_from_operands, propagate_user_sharding: functions of
+              shardings.
+            decode_shardings, sharding_rule: how shardings are described.
+            reduction_factors, need_replication_factors, permutation_factors, **factor_sizes: the
+              same.
         """
         self.partition, self.infer_sharding_from_operands = partition, infer_sharding_from_operands
         self.propagate_user_sharding, self.sharding_rule = propagate_user_sharding, sharding_rule

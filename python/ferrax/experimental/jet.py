@@ -93,20 +93,20 @@ def jet(fun: Callable[..., Any], primals: Sequence[Any], series: Sequence[Any], 
     """A function's value, and the series of its result along a curve.
 
     Args:
-      fun: a function of arrays or scalars; its result is a pytree of them.
-      primals: a tuple of arguments, floating-point or complex: where the curve is at t = 0.
-      series: for each argument the list of its derivatives along the curve, first to n-th; all of
-        one length n.
-      factorial_scaled: series hold derivatives; False: Taylor coefficients, derivatives divided by
-        k!.
+        fun: a function of arrays or scalars; its result is a pytree of them.
+        primals: a tuple of arguments, floating-point or complex: where the curve is at t = 0.
+        series: for each argument the list of its derivatives along the curve, first to n-th; all of
+          one length n.
+        factorial_scaled: series hold derivatives; False: Taylor coefficients, derivatives divided
+          by k!.
 
     Returns:
-      (out, out_series): the latter has the structure of the former, with a list of n arrays for
-      each leaf.
+        (out, out_series): the latter has the structure of the former, with a list of n arrays for
+        each leaf.
 
     Raises:
-      ValueError: a primal is not an array, or lists of several lengths are given.
-      TypeError: a primal is of integers, or a term has another shape than its primal.
+        ValueError: a primal is not an array, or lists of several lengths are given.
+        TypeError: a primal is of integers, or a term has another shape than its primal.
 
     >>> jet(jnp.exp, (0.0,), ((1.0, 0.0),))
     (Array(1., dtype=float32, weak_type=True), [Array(1., dtype=float32, weak_type=True), Array(1., dtype=float32, weak_type=True)])
@@ -145,7 +145,7 @@ def _term(t, x, i, scale):
 
 
 def _number(v, like):
-    """v as a scalar of an array's type, a literal where a program is recorded."""
+    """`v` as a scalar of an array's type, a literal where a program is recorded."""
     return unit(like.aval, v)
 
 
@@ -315,7 +315,7 @@ def zero_prop(prim: Primitive, primals_in: Any, series_in: Any, **params: Any) -
     Args:
         prim: Primitive.
         primals_in: tuple of arrays, the point.
-        series_in: tuple of Taylor series; they make no difference.
+        series_in: tuple of Taylor series; ignored.
         **params: parameters of the primitive.
 
     Returns:

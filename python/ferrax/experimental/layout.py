@@ -24,7 +24,7 @@ def with_layout_constraint(x: _T, layouts: Any) -> _T:
 
     Args:
         x: pytree of arrays.
-        layouts: tree prefix of layouts; it makes no difference.
+        layouts: tree prefix of layouts; ignored.
 
     Returns:
         `x`, of arrays.

@@ -65,8 +65,8 @@ def create_hybrid_device_mesh(
         mesh_shape: sequence of ints, the shape within the machine.
         dcn_mesh_shape: sequence of as many ones, the shape of the machines.
         devices: sequence of devices; None: all.
-        process_is_granule: bool; it makes no difference.
-        should_sort_granules_by_key: bool; it makes no difference.
+        process_is_granule: bool; ignored.
+        should_sort_granules_by_key: bool; ignored.
         allow_split_physical_axes: must be False: devices are in no network.
 
     Returns:

@@ -246,23 +246,23 @@ def odeint(
     """The solution of y' = func(y, t, *args), y(t[0]) = y0, at the times t.
 
     Args:
-      func: `func(y, t, *args)` returns dy/dt: a pytree like y, or one with the same number of
-        elements, whose leaves are used in order.
-      y0: a pytree of arrays, floating-point or complex.
-      t: an array (n,) of times, all growing or all falling.
-      *args: more arguments of `func`, pytrees of arrays, which it may be differentiated by; so may
-        what `func` closes over.
-      rtol, atol: the tolerances, relative and absolute, of the error of each step.
-      mxstep: the most steps between two times. Where they do not suffice the solution is NaN from
-        there on.
-      hmax: the longest step.
+        func: `func(y, t, *args)` returns dy/dt: a pytree like y, or one with the same number of
+          elements, whose leaves are used in order.
+        y0: a pytree of arrays, floating-point or complex.
+        t: an array (n,) of times, all growing or all falling.
+        *args: more arguments of `func`, pytrees of arrays, which it may be differentiated by; so
+          may what `func` closes over.
+        rtol, atol: the tolerances, relative and absolute, of the error of each step.
+        mxstep: the most steps between two times. Where they do not suffice the solution is NaN from
+          there on.
+        hmax: the longest step.
 
     Returns:
-      a pytree like y0, each leaf with a new first axis of size n.
+        a pytree like y0, each leaf with a new first axis of size n.
 
     Raises:
-      TypeError: t is not an array of floats, an argument contains something else than arrays, or
-        `func` does not return as many elements as y0 has.
+        TypeError: t is not an array of floats, an argument contains something else than arrays, or
+          `func` does not return as many elements as y0 has.
 
     >>> odeint(lambda y, t: -y, 1.0, jnp.linspace(0.0, 1.0, 3), rtol=1e-6, atol=1e-6).round(3)
     Array([1.   , 0.607, 0.368], dtype=float32)
@@ -295,7 +295,7 @@ def odeint(
 
 
 def _slope(func, y, t, args, unravel, y0):
-    """func as a function of vectors."""
+    """`func` as a function of vectors."""
     state = unravel(y)
     out = func(state, t, *args)
     slopes = tree_leaves(out)

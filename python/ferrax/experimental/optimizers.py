@@ -1,3 +1,3 @@
-"""The older spelling of `ferrax.example_libraries.optimizers`."""
+"""An older name of `ferrax.example_libraries.optimizers`."""
 
 from ..example_libraries.optimizers import *  # noqa: F403

@@ -1,4 +1,4 @@
-"""The older spelling of `ferrax.jit` with shardings."""
+"""An older name of `ferrax.jit` with shardings."""
 
 from .._tracing.jit import jit as pjit
 from ..lax import with_sharding_constraint

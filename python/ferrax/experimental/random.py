@@ -88,8 +88,8 @@ class StatefulPRNG:
         """Floats in [low, high).
 
         Args:
-            low: array: lower bounds.
-            high: array: upper bounds.
+            low: array, lower bounds.
+            high: array, upper bounds.
             size: int, tuple of ints, or None for the shape that the bounds broadcast to.
             dtype: dtype of the result.
 
@@ -102,8 +102,8 @@ class StatefulPRNG:
         """Normally distributed numbers.
 
         Args:
-            loc: array: means.
-            scale: array: standard deviations.
+            loc: array, means.
+            scale: array, standard deviations.
             size: int, tuple of ints, or None for the shape that the parameters broadcast to.
             dtype: dtype of the result.
 
@@ -117,8 +117,8 @@ class StatefulPRNG:
         """Integers in [low, high), or in [0, low) if `high` is None.
 
         Args:
-            low: array: lower bounds.
-            high: array: upper bounds, or None.
+            low: array, lower bounds.
+            high: array, upper bounds, or None.
             size: int, tuple of ints, or None for the shape that the bounds broadcast to.
             dtype: dtype of the result.
 
@@ -144,7 +144,7 @@ class StatefulPRNG:
         """Independent generators.
 
         Args:
-            n_children: int: how many.
+            n_children: int, how many.
 
         Returns:
             List of `StatefulPRNG`.
@@ -157,7 +157,7 @@ def stateful_rng(seed: int | ArrayLike | None = None, *, impl: Any = None) -> St
 
     Args:
         seed: integer; None: taken from the operating system, outside of traces only.
-        impl: str: which generator of bits; None: the default one.
+        impl: str, which generator of bits; None: the default one.
 
     Returns:
         `StatefulPRNG`.

@@ -18,7 +18,7 @@ __all__ = ["scheduling_group", "xla_metadata_call"]
 
 
 def scheduling_group(name: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
-    """Declares the operations of a function one scheduling group. It makes no difference.
+    """Declares the operations of a function one scheduling group. It has no effect.
 
     Args:
         name: str, the name of the group.
@@ -38,7 +38,7 @@ def xla_metadata_call(f: None = None, **meta: Any) -> Callable[[Callable[_P, _R]
 
 
 def xla_metadata_call(f: Callable[..., Any] | None = None, **meta: Any) -> Callable[..., Any]:
-    """A function with metadata for a compiler. The metadata makes no difference.
+    """A function with metadata for a compiler. The metadata are ignored.
 
     Args:
         f: function of pytrees of arrays; None: a decorator is returned.

@@ -55,16 +55,16 @@ def deserialize_and_load(serialized: bytes, in_tree: PyTreeDef, out_tree: PyTree
     """The compiled program again.
 
     Args:
-      serialized, in_tree, out_tree: what `serialize` gave. Bytes that others wrote are not safe to
-        load.
-      backend: the platform it is for; None: the default one.
-      execution_devices: the device it is for.
+        serialized, in_tree, out_tree: what `serialize` gave. Bytes that others wrote are not safe
+          to load.
+        backend: the platform it is for; None: the default one.
+        execution_devices: the device it is for.
 
     Returns:
-      what `lower(..).compile()` gives.
+        what `lower(..).compile()` gives.
 
     Raises:
-      ValueError: there are several devices, or the bytes are damaged.
+        ValueError: there are several devices, or the bytes are damaged.
     """
     blob, avals = pickle.loads(serialized)
     exported = _load(blob)

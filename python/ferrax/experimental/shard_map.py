@@ -1,4 +1,4 @@
-"""The older spelling of `ferrax.shard_map`, with its older parameters."""
+"""An older name of `ferrax.shard_map`, with its older parameters."""
 
 from __future__ import annotations
 

@@ -1,3 +1,3 @@
-"""The older spelling of `ferrax.example_libraries.stax`."""
+"""An older name of `ferrax.example_libraries.stax`."""
 
 from ..example_libraries.stax import *  # noqa: F403

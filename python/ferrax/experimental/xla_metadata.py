@@ -22,7 +22,7 @@ def set_xla_metadata(x: None = None, **kwargs: Any) -> _Words: ...
 
 
 def set_xla_metadata(x: Any = None, **kwargs: Any) -> Any:
-    """Metadata for a compiler, which makes no difference: of the operations that make a value, or,
+    """Metadata for a compiler, which is ignored: of the operations that make a value, or,
     as a context manager and decorator, of all inside.
 
     Args:

@@ -95,7 +95,7 @@ def register_backend_cache(cache: _T, name: str, util: Any = None) -> _T:
     Args:
         cache: any object.
         name: str, its name.
-        util: the module whose caches are cleared with it; it makes no difference.
+        util: the module whose caches are cleared as well; ignored.
 
     Returns:
         `cache`.

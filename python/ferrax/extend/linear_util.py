@@ -310,7 +310,7 @@ def transformation2(gen: Any, fun: WrappedFun, *gen_static_args: Any) -> Wrapped
 def transformation_with_aux2(
     gen: Any, fun: WrappedFun, *gen_static_args: Any, use_eq_store: bool = False, unk_names: bool = False
 ) -> tuple[WrappedFun, Callable[[], Any]]:
-    """A function with another one around it that also stores a value.
+    """A function wrapped in another one that also stores a value.
 
     A call with `gen` returns a function of the other arguments.
 

@@ -42,7 +42,7 @@ class NameStack(tuple):
     __slots__ = ()
 
     def extend(self, name: str) -> NameStack:
-        """With one more."""
+        """The stack with one more name."""
         return NameStack((*self, name))
 
     transform = extend

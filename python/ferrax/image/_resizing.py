@@ -41,7 +41,7 @@ class ResizeMethod(enum.Enum):
 
     @staticmethod
     def from_string(s: str) -> ResizeMethod:
-        """The method of that name. Raises ValueError for a name there is not."""
+        """The method of that name. Raises ValueError for an unknown name."""
         if s not in _NAMES:
             raise ValueError(f'Unknown resize method "{s}"')
         return _NAMES[s]
@@ -117,7 +117,7 @@ def _weights(n, m, scale, translation, method, antialias):
 
 
 def _multiplied(x, axes, scale, translation, shape, method, antialias, precision):
-    """x with a matrix of weights applied to each of the axes."""
+    """`x` with a matrix of weights applied to each of the axes."""
     dtype = to_inexact(x.dtype)
     x = x.astype(dtype)
     real = to_real(dtype)
@@ -178,9 +178,9 @@ def resize(image: ArrayLike, shape: Sequence[int], method: str | ResizeMethod, a
         ValueError: the shape has another rank, an axis of size 0 would be resized, or the method
           does not exist.
 
-        >>> import ferrax.image
-        >>> ferrax.image.resize(jnp.array([0.0, 1.0]), (4,), "linear")
-        Array([0.  , 0.25, 0.75, 1.  ], dtype=float32)
+    >>> import ferrax.image
+    >>> ferrax.image.resize(jnp.array([0.0, 1.0]), (4,), "linear")
+    Array([0.  , 0.25, 0.75, 1.  ], dtype=float32)
     """
     x = as_array("resize", image)
     shape, method = _checked(x, shape, method)
@@ -217,11 +217,11 @@ def scale_and_translate(
         An array of that shape, 0 where the image does not reach.
 
     Raises:
-        ValueError: for shapes that do not fit, a method there is not, and "nearest".
+        ValueError: for shapes that do not fit, an unknown method, and "nearest".
 
-        >>> import ferrax.image
-        >>> ferrax.image.scale_and_translate(jnp.array([1.0, 2.0, 3.0]), (3,), (0,), jnp.ones(1), jnp.ones(1), "linear")
-        Array([0., 1., 2.], dtype=float32)
+    >>> import ferrax.image
+    >>> ferrax.image.scale_and_translate(jnp.array([1.0, 2.0, 3.0]), (3,), (0,), jnp.ones(1), jnp.ones(1), "linear")
+    Array([0., 1., 2.], dtype=float32)
     """
     x = as_array("scale_and_translate", image)
     shape, method = _checked(x, shape, method)

@@ -33,9 +33,9 @@ def composed(name, fun, multiple_results=False):
     """The primitive called `name` that does `fun(*arrays, **params)`.
 
     Args:
-      name: the name of the primitive in programs.
-      fun: the function; it can be traced.
-      multiple_results: whether it returns a sequence.
+        name: the name of the primitive in programs.
+        fun: the function; it can be traced.
+        multiple_results: whether it returns a sequence.
     """
     prim = Primitive(name)
     prim.multiple_results = multiple_results

@@ -118,8 +118,8 @@ class TypedNdArray:
     """A NumPy array whose dtype is not narrowed to 32 bits.
 
     Args:
-      val: the array.
-      weak_type: whether its type is weak.
+        val: the array.
+        weak_type: whether its type is weak.
     """
 
     def __init__(self, val, weak_type=False):

@@ -30,17 +30,17 @@ def linear_call(fun: Callable[..., _T], fun_transpose: Callable[..., Any], resid
     """Calls `fun(residual_args, linear_args)`, linear in the latter, with a custom transpose.
 
     Args:
-      fun: `fun(residuals, x) -> y`, linear in x.
-      fun_transpose: `fun_transpose(residuals, ct_y) -> ct_x`, used in reverse mode instead of the
-        transpose of `fun`.
-      residual_args, linear_args: pytrees of arrays.
+        fun: `fun(residuals, x) -> y`, linear in x.
+        fun_transpose: `fun_transpose(residuals, ct_y) -> ct_x`, used in reverse mode instead of the
+          transpose of `fun`.
+        residual_args, linear_args: pytrees of arrays.
 
     Returns:
-      the output of `fun`. In the residuals it is differentiated as `fun` is.
+        the output of `fun`. In the residuals it is differentiated as `fun` is.
 
     Raises:
-      TypeError: the result of `fun_transpose` does not have the structure and types of
-        `linear_args`.
+        TypeError: the result of `fun_transpose` does not have the structure and types of
+          `linear_args`.
 
     >>> grad(lambda x: linear_call(lambda k, x: x / k, lambda k, ct: ct * 100, 2.0, x))(3.0)
     Array(100., dtype=float32, weak_type=True)

@@ -58,18 +58,19 @@ def register_lowering(prim: Primitive, rule: Any, platform: str | None = None) -
     If `lower_fun` did not make the rule, the primitive becomes a callback to its `impl`.
 
     Args:
-      prim: a primitive that Python defines.
-      rule: its lowering, a function of arrays that serves every device.
-      platform: None, or the one platform that the rule is for. Such a rule goes before one without
-        a platform; one for a platform that is not here ("tpu", "cuda" ..) is accepted and not used.
+        prim: a primitive that Python defines.
+        rule: its lowering, a function of arrays that serves every device.
+        platform: None, or the one platform that the rule is for. Such a rule goes before one
+          without a platform; one for a platform that is not here ("tpu", "cuda" ..) is accepted and
+          not used.
 
     Returns:
-      the rule.
+        the rule.
 
     Raises:
-      TypeError: `rule` was made by `lower_fun`, and does not return as many results as the
-        primitive.
-      ValueError: `prim` is not a primitive that Python defines.
+        TypeError: `rule` was made by `lower_fun`, and does not return as many results as the
+          primitive.
+        ValueError: `prim` is not a primitive that Python defines.
     """
     if prim.is_builtin:
         raise ValueError(f"{prim} is a primitive of the language: its lowering cannot be replaced.")

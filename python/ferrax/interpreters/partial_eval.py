@@ -159,15 +159,15 @@ def trace_to_jaxpr_nounits(fun: WrappedFun, pvals: Sequence[Any], instantiate: b
     the program of the rest.
 
     Args:
-      fun: a function of leaves, which returns leaves.
-      pvals: a `PartialVal` for each input.
-      instantiate: whether results that are known become outputs of the program all the same: one
-        for all, or one for each.
+        fun: a function of leaves, which returns leaves.
+        pvals: a `PartialVal` for each input.
+        instantiate: whether results that are known become outputs of the program all the same: one
+          for all, or one for each.
 
     Returns:
-      (open program of the unknown inputs, whose outputs are the unknown results and whose constvars
-      are the known values that it needs; a `PartialVal` for each result; the values of the
-      constvars).
+        (open program of the unknown inputs, whose outputs are the unknown results and whose
+        constvars are the known values that it needs; a `PartialVal` for each result; the values of
+        the constvars).
     """
     places = [i for i, pv in enumerate(pvals) if not pv.is_known()]
     values = [pv.value for pv in pvals]

@@ -3,7 +3,7 @@ each.
 
 Invariant: no promotion and no broadcasting beyond what the primitives themselves do, which is:
 operands of rank 0, or of equal rank with sizes of 1, spread over the others. Operands of different
-dtypes raise TypeError; `ferrax.numpy` has the forgiving spellings.
+dtypes raise TypeError; `ferrax.numpy` has functions that promote their operands.
 
     >>> lax.add(jnp.ones(3), 1.0)
     Array([2., 2., 2.], dtype=float32)
@@ -306,7 +306,7 @@ def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: DTypeLike | None = None) -> Ar
 
 
 def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:
-    """x limited to [min, max]; `min` and `max` are scalars or have x's shape, and x's dtype.
+    """`x` limited to [min, max]; `min` and `max` are scalars or have x's shape, and x's dtype.
 
     Args:
         min, max: arrays of x's shape and dtype, or scalars of its dtype.

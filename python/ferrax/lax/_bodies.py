@@ -25,7 +25,7 @@ tree_flatten, tree_unflatten = _core.tree_flatten, _core.tree_unflatten
 
 
 def as_array(x):
-    """x as an Array. Raises TypeError for a value that is neither an array nor a number."""
+    """`x` as an Array. Raises TypeError for a value that is neither an array nor a number."""
     if isinstance(x, _core.Array):
         return x
     _core.get_aval(x)

@@ -142,7 +142,7 @@ def pmin(x: _T, axis_name: Hashable | Sequence[Hashable], *, axis_index_groups: 
 
 
 def ppermute(x: _T, axis_name: Hashable | Sequence[Hashable], perm: Sequence[tuple[int, int]]) -> _T:
-    """x sent along (source, destination) pairs; positions without a source get zeros.
+    """`x` sent along (source, destination) pairs; positions without a source get zeros.
 
     Args:
         x: pytree of arrays.
@@ -180,7 +180,7 @@ def ppermute(x: _T, axis_name: Hashable | Sequence[Hashable], perm: Sequence[tup
 
 
 def pshuffle(x: _T, axis_name: Hashable | Sequence[Hashable], perm: Sequence[int]) -> _T:
-    """x permuted: position i gets x from position perm[i].
+    """`x` permuted: position i gets x from position perm[i].
 
     Args:
         x: pytree of arrays.
@@ -210,14 +210,14 @@ def all_gather(
     tiled: bool = False,
     to: str = "varying",
 ) -> _T:
-    """x from all positions, stacked along a new axis `axis`, or joined along it if `tiled`.
+    """`x` from all positions, stacked along a new axis `axis`, or joined along it if `tiled`.
 
     Args:
         x: pytree of arrays.
         axis_name: name of a mapped axis, or a tuple of names.
         axis_index_groups: lists of positions, all of one size, to work within; None: all together.
-        axis: int: the position of the new axis in the result.
-        tiled: bool: join along `axis` in place of a new axis.
+        axis: int, the position of the new axis in the result.
+        tiled: bool; join along `axis` in place of a new axis.
         to: "varying", "reduced" or "invarying": how the result is typed in a `shard_map`.
 
     Returns:
@@ -277,9 +277,9 @@ def psum_scatter(
     Args:
         x: pytree of arrays.
         axis_name: name of a mapped axis, or a tuple of names.
-        scatter_dimension: int: the axis that is cut.
+        scatter_dimension: int, the axis that is cut.
         axis_index_groups: lists of positions, all of one size, to work within; None: all together.
-        tiled: bool: keep that axis, shorter, instead of dropping it.
+        tiled: bool; keep that axis, shorter, instead of dropping it.
 
     Returns:
         Pytree like x.
@@ -332,7 +332,7 @@ def all_to_all(
     axis_index_groups: Sequence[Sequence[int]] | None = None,
     tiled: bool = False,
 ) -> _T:
-    """x cut along `split_axis`, piece j sent to position j, the received pieces joined along
+    """`x` cut along `split_axis`, piece j sent to position j, the received pieces joined along
     `concat_axis`.
 
     Unless `tiled`, the split axis has the named axis's size and is removed, and the result has a
@@ -341,10 +341,10 @@ def all_to_all(
     Args:
         x: pytree of arrays.
         axis_name: name of a mapped axis, or a tuple of names.
-        split_axis: int: the axis that is cut.
-        concat_axis: int: the axis along which pieces are joined.
+        split_axis: int, the axis that is cut.
+        concat_axis: int, the axis along which pieces are joined.
         axis_index_groups: lists of positions, all of one size, to work within; None: all together.
-        tiled: bool: keep the split axis, shorter, instead of dropping it.
+        tiled: bool; keep the split axis, shorter, instead of dropping it.
 
     Returns:
         Pytree like x.
@@ -479,12 +479,12 @@ def pswapaxes(x: _T, axis_name: Hashable | Sequence[Hashable], axis: int, *, axi
 
 
 def pbroadcast(x: _T, axis_name: Hashable | Sequence[Hashable], source: int) -> _T:
-    """x of position `source`, everywhere along the named axis.
+    """`x` of position `source`, everywhere along the named axis.
 
     Args:
         x: pytree of arrays.
         axis_name: name of a mapped axis, or a tuple of names.
-        source: int: a position.
+        source: int, a position.
 
     Returns:
         Pytree like x.

@@ -44,7 +44,7 @@ sharding_constraint_p = composed("sharding_constraint", lambda x, *, sharding, *
 
 
 def stage(x: Any, /) -> Array:
-    """x as an array, of the trace that is at work.
+    """`x` as an array, of the trace that is at work.
 
     Args:
         x: an array or a scalar.

@@ -208,7 +208,7 @@ def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any],
     if linear is not None:
         inert("cond", "linear", "derivatives find out by themselves")
     if len(operands) == 2 and callable(false_fun) and callable(operands[1]) and not callable(true_fun):
-        # The older spelling: cond(pred, true_operand, true_fun, false_operand, false_fun).
+        # The older form: cond(pred, true_operand, true_fun, false_operand, false_fun).
         true_operand, true_fun, false_operand, false_fun = true_fun, false_fun, *operands
         t, f = true_fun, false_fun
         return cond(pred, lambda a, _: t(a), lambda _, b: f(b), true_operand, false_operand)

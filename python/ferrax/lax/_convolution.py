@@ -113,7 +113,7 @@ def conv_shape_tuple(
         lhs_shape, rhs_shape: shapes of the operands.
         strides: sequence of ints, one for each spatial axis.
         pads: (low, high) pairs, or a padding's name.
-        batch_group_count: int: groups of batch entries.
+        batch_group_count: int, groups of batch entries.
 
     Returns:
         Tuple of ints.
@@ -208,8 +208,8 @@ def conv_general_dilated(
         rhs_dilation: spacing of the kernel's elements; None: 1.
         dimension_numbers: `ConvDimensionNumbers` or a triple of axis strings; None: batch and
           feature first.
-        feature_group_count: int: independent groups of features.
-        batch_group_count: int: independent groups of batch entries.
+        feature_group_count: int, independent groups of features.
+        batch_group_count: int, independent groups of batch entries.
         precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or
           None (the configured default).
         preferred_element_type: dtype of the result.

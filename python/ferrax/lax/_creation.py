@@ -290,7 +290,7 @@ def broadcasted_iota(dtype: DTypeLike, shape: Sequence[int], dimension: int, *, 
     Args:
         dtype: dtype, integer, float or complex.
         shape: sequence of ints.
-        dimension: int: an axis of the result.
+        dimension: int, an axis of the result.
         out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or
           `PartitionSpec`; None: derived from the operands.
 

@@ -116,7 +116,7 @@ def custom_root(
         initial_guess: pytree of arrays.
         solve: function of f and initial_guess that returns a root.
         tangent_solve: function of g and y that solves g(x) = y for the linearised f.
-        has_aux: bool: `solve` returns (root, aux).
+        has_aux: bool; `solve` returns (root, aux).
 
     Returns:
         Pytree like initial_guess; (root, aux) with has_aux.
@@ -217,9 +217,9 @@ def custom_linear_solve(
         b: pytree of arrays.
         solve: function of matvec and b.
         transpose_solve: function of vecmat and b that solves the transposed system, needed for
-          reverse mode unless `symmetric`; None: none.
-        symmetric: bool: matvec is its own transpose.
-        has_aux: bool: the solvers return (x, aux).
+          reverse mode unless `symmetric`; or None.
+        symmetric: bool; matvec is its own transpose.
+        has_aux: bool; the solvers return (x, aux).
 
     Returns:
         Pytree like b; (x, aux) with has_aux.
@@ -302,7 +302,7 @@ def platform_dependent(*args: Any, default: Callable[..., _T] | None = None, **p
 
     Args:
         *args: pytrees.
-        default: function of args; None: none.
+        default: function of args, or None.
         **per_platform: functions of args by platform ("cpu", "cuda", ..).
 
     Returns:
@@ -340,7 +340,7 @@ def composite(decomposition: Callable[_P, _T], name: str, version: int = 0) -> C
 
     Args:
         decomposition: function.
-        name: str: its name, as "library.op".
+        name: str, its name, as "library.op".
         version: int.
 
     Returns:
@@ -472,7 +472,7 @@ def _of_devices(v, place):
 
 
 def with_sharding_constraint(x: _T, shardings: Any) -> _T:
-    """x laid out by shardings.
+    """`x` laid out by shardings.
 
     Args:
         x: pytree of arrays.
@@ -482,8 +482,8 @@ def with_sharding_constraint(x: _T, shardings: Any) -> _T:
         Pytree like x.
 
     Raises:
-        RuntimeError: for a specification where no mesh is in use.
-        TypeError: for what is neither a sharding nor a specification.
+        RuntimeError: for a specification if no mesh is in use.
+        TypeError: for a value that is neither a sharding nor a specification.
         ValueError: for a sharding that does not fit its array.
 
     >>> lax.with_sharding_constraint(jnp.array([1.0]), jax.sharding.SingleDeviceSharding(jax.devices()[0]))

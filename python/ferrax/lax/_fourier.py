@@ -47,11 +47,11 @@ def fft(x: ArrayLike, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Ar
         fft_lengths: sequence of one to three ints.
 
     Returns:
-        Array with the transform along the last axes, complex but for IRFFT.
+        Array with the transform along the last axes, complex except for IRFFT.
 
     Raises:
         ValueError: for shapes that do not fit the lengths, for complex operands of RFFT, and for a
-          kind there is not.
+          kind that does not exist.
 
     >>> lax.fft(jnp.array([1.0, 2.0]), "FFT", (2,))
     Array([ 3.+0.j, -1.+0.j], dtype=complex64)

@@ -83,8 +83,8 @@ def gather(
         start_indices: array of integers whose last axis is the index vectors.
         dimension_numbers: `GatherDimensionNumbers`.
         slice_sizes: sequence of ints: the window's size along each axis.
-        unique_indices: bool: a promise that no two windows are the same.
-        indices_are_sorted: bool: a promise that the index vectors are in order.
+        unique_indices: bool; a promise that no two windows are the same.
+        indices_are_sorted: bool; a promise that the index vectors are in order.
         mode: `GatherScatterMode` or its name; None: "promise_in_bounds".
         fill_value: the value read out of bounds in fill mode; None: nan for inexact dtypes, the
             least signed integer, the greatest unsigned one, True for bool.
@@ -186,7 +186,7 @@ def _scatter_complex_product(operand, indices, updates, numbers, unique, mode):
 
 
 def apply_where(x, mentions, func):
-    """x with the elementwise `func` applied to each element as often as `mentions` (int32, of x's
+    """`x` with the elementwise `func` applied to each element as often as `mentions` (int32, of x's
     shape) says.
     """
     zero = np.int32(0)
@@ -261,8 +261,8 @@ def scatter_sub(
         scatter_indices: array of integers whose last axis is the index vectors.
         updates: array of the windows, of operand's dtype.
         dimension_numbers: `ScatterDimensionNumbers`.
-        indices_are_sorted: bool: a promise that the index vectors are in order.
-        unique_indices: bool: a promise that no two windows collide.
+        indices_are_sorted: bool; a promise that the index vectors are in order.
+        unique_indices: bool; a promise that no two windows collide.
         mode: `GatherScatterMode` or its name; None: "drop".
 
     Returns:
@@ -358,8 +358,8 @@ def scatter_apply(
         dimension_numbers: `ScatterDimensionNumbers`.
         update_shape: sequence of ints: the shape that the updates of a `scatter` with these indices
           would have.
-        indices_are_sorted: bool: a promise that the index vectors are in order.
-        unique_indices: bool: a promise that no two windows collide.
+        indices_are_sorted: bool; a promise that the index vectors are in order.
+        unique_indices: bool; a promise that no two windows collide.
         mode: `GatherScatterMode` or its name; None: "drop".
 
     Returns:

@@ -241,8 +241,8 @@ def ragged_dot(
 
 
 def _check_scale(name, x, scale, contract):
-    """The size of each axis of a scale is its operand's, but for the contracted one, whose size it
-    divides.
+    """The size of each axis of a scale is its operand's, except for the contracted one, whose size
+    it divides.
     """
     for d, (n, m) in enumerate(zip(x.shape, scale.shape, strict=True)):
         if d != contract and n != m:
@@ -255,7 +255,7 @@ def _check_scale(name, x, scale, contract):
 
 
 def _scaled(name, x, scale, contract):
-    """x in float32, each block of the contracted axis times its scale."""
+    """`x` in float32, each block of the contracted axis times its scale."""
     x = bind("convert_element_type", x, new_dtype=np.dtype(np.float32), weak_type=False)
     if scale is None:
         return x
@@ -281,21 +281,21 @@ def scaled_dot(
     float32.
 
     Args:
-      lhs, rhs: operands of one rank, 2 or more.
-      lhs_scale, rhs_scale: of the operand's shape, but for the contracted axis, whose size is a
-        divisor of the operand's and at most half of it.
-      dimension_numbers: as in `dot_general`, of one contracted axis; by default those of a
-        (batched) matrix product.
-      preferred_element_type: the result's dtype, by default bfloat16.
+        lhs, rhs: operands of one rank, 2 or more.
+        lhs_scale, rhs_scale: of the operand's shape, except for the contracted axis, whose size is
+          a divisor of the operand's and at most half of it.
+        dimension_numbers: as in `dot_general`, of one contracted axis; by default those of a
+          (batched) matrix product.
+        preferred_element_type: the result's dtype, by default bfloat16.
 
     Returns:
-      the product.
+        the product.
 
     Raises:
-      TypeError: ranks or sizes do not fit.
+        TypeError: ranks or sizes do not fit.
 
-        >>> lax.scaled_dot(jnp.ones((1, 4)), jnp.ones((4, 1)), lhs_scale=jnp.full((1, 2), 0.5))
-        Array([[2]], dtype=bfloat16)
+    >>> lax.scaled_dot(jnp.ones((1, 4)), jnp.ones((4, 1)), lhs_scale=jnp.full((1, 2), 0.5))
+    Array([[2]], dtype=bfloat16)
     """
     lhs, rhs = _core.asarray(lhs), _core.asarray(rhs)
     scales = [None if s is None else _core.asarray(s) for s in (lhs_scale, rhs_scale)]

@@ -85,9 +85,9 @@ def scan(
         f: function of the carry and one slice of xs that returns the next carry and y.
         init: pytree: the first carry, whose structure, shapes and dtypes stay.
         xs: pytree of arrays of one leading size; None: none, with `length` steps.
-        length: int: the number of steps; None: the leading size of xs.
-        reverse: bool: run from the end (ys stay aligned with xs).
-        unroll: int: steps per iteration of the compiled loop; True: all; 0: as 1.
+        length: int, the number of steps; None: the leading size of xs.
+        reverse: bool; run from the end (ys stay aligned with xs).
+        unroll: int, steps per iteration of the compiled loop; True: all; 0: as 1.
 
     Returns:
         (carry, ys): the last carry, and every y, stacked along a leading axis.
@@ -267,12 +267,12 @@ def _rows(x, start, limit):
 
 @api_boundary
 def map(f: Callable[[Any], _Y], xs: Any, *, batch_size: int | None = None) -> _Y:
-    """f applied to each slice of xs along the leading axis, one after another.
+    """`f` applied to each slice of xs along the leading axis, one after another.
 
     Args:
         f: function of one slice.
         xs: pytree of arrays of one leading size.
-        batch_size: int: this many slices at a time, by `vmap`; 0 and None: one.
+        batch_size: int, this many slices at a time, by `vmap`; 0 and None: one.
 
     Returns:
         The results of f, stacked along a leading axis.
@@ -330,7 +330,7 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: _T, reverse: bool = F
     Args:
         fn: associative function of two trees like elems, which acts elementwise along `axis`.
         elems: pytree of arrays of one size along `axis`.
-        reverse: bool: from the end.
+        reverse: bool; from the end.
         axis: int.
 
     Returns:
@@ -393,7 +393,7 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, _T], _T], init_va
         lower, upper: integer scalars.
         body_fun: function of i and the carry that returns a carry of the same structure and types.
         init_val: pytree: the first carry.
-        unroll: int: how many steps to run between tests of the count; True: all; only for known
+        unroll: int, how many steps to run between tests of the count; True: all; only for known
           bounds; None: 1.
 
     Returns:

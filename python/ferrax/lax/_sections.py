@@ -34,9 +34,9 @@ approximate = sections("""
         k: int, at most the size of the axis.
         reduction_dimension: int.
         recall_target: float: decides how many candidates there are.
-        reduction_input_size_override: int: the number of elements that the recall is of, where the
+        reduction_input_size_override: int, the number of elements that the recall is of, where the
           operand is a part of them; negative: the size of the axis.
-        aggregate_to_topk: bool: k results; otherwise the candidates for them, in order: as many as
+        aggregate_to_topk: bool; k results; otherwise the candidates for them, in order: as many as
           the partial reduction of a TPU leaves.
 
     Returns:
@@ -87,7 +87,7 @@ cumulative = sections("""
     Args:
         operand: array of numbers.
         axis: int, not negative.
-        reverse: bool: from the end.
+        reverse: bool; from the end.
 
     Returns:
         Array of operand's shape and dtype.
@@ -174,8 +174,8 @@ scatter = sections("""
         scatter_indices: array of integers whose last axis is the index vectors.
         updates: array of the windows, of operand's dtype.
         dimension_numbers: `ScatterDimensionNumbers`.
-        indices_are_sorted: bool: a promise that the index vectors are in order.
-        unique_indices: bool: a promise that no two windows collide.
+        indices_are_sorted: bool; a promise that the index vectors are in order.
+        unique_indices: bool; a promise that no two windows collide.
         mode: `GatherScatterMode` or its name; None: "drop".
 
     Returns:

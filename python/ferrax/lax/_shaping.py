@@ -110,7 +110,7 @@ def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
 
 
 def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
-    """x with leading axes of size 1 up to `rank` axes.
+    """`x` with leading axes of size 1 up to `rank` axes.
 
     Args:
         x: array.
@@ -152,8 +152,8 @@ def collapse(operand: Array, start_dimension: int, stop_dimension: int | None = 
 
     Args:
         operand: array.
-        start_dimension: int: the first of them.
-        stop_dimension: int: the one behind the last; None: all that follow.
+        start_dimension: int, the first of them.
+        stop_dimension: int, the one behind the last; None: all that follow.
 
     Returns:
         Array of operand's dtype.
@@ -210,7 +210,7 @@ def stack(operands: Sequence[ArrayLike], axis: int = 0) -> Array:
 
     Args:
         operands: sequence of arrays of one shape and dtype.
-        axis: int: position of the new axis.
+        axis: int, position of the new axis.
 
     Returns:
         Array with one axis more.

@@ -90,7 +90,7 @@ def index_in_dim(operand: Array | np.ndarray, index: int, axis: int = 0, keepdim
         operand: array.
         index: int.
         axis: int.
-        keepdims: bool: keep the axis, with size 1.
+        keepdims: bool; keep the axis, with size 1.
 
     Returns:
         Array of operand's dtype.
@@ -189,7 +189,7 @@ def dynamic_slice_in_dim(operand: Array | np.ndarray, start_index: ArrayLike, sl
         start_index: integer scalar (traced ones too).
         slice_size: int.
         axis: int.
-        allow_negative_indices: bool: negative indices count from the end.
+        allow_negative_indices: bool; negative indices count from the end.
 
     Returns:
         Array of operand's dtype and rank.
@@ -221,8 +221,8 @@ def dynamic_index_in_dim(operand: Array | np.ndarray, index: ArrayLike, axis: in
         operand: array.
         index: integer scalar (traced ones too).
         axis: int.
-        keepdims: bool: keep the axis, with size 1.
-        allow_negative_indices: bool: negative indices count from the end.
+        keepdims: bool; keep the axis, with size 1.
+        allow_negative_indices: bool; negative indices count from the end.
 
     Returns:
         Array of operand's dtype.
@@ -269,7 +269,7 @@ def dynamic_update_slice_in_dim(
         update: array of operand's dtype and rank, not larger.
         start_index: integer scalar (traced ones too).
         axis: int.
-        allow_negative_indices: bool: negative indices count from the end.
+        allow_negative_indices: bool; negative indices count from the end.
 
     Returns:
         Array of operand's shape and dtype.
@@ -303,7 +303,7 @@ def dynamic_update_index_in_dim(operand: Array | np.ndarray, update: ArrayLike, 
         update: array of operand's dtype, with or without the axis.
         index: integer scalar (traced ones too).
         axis: int.
-        allow_negative_indices: bool: negative indices count from the end.
+        allow_negative_indices: bool; negative indices count from the end.
 
     Returns:
         Array of operand's shape and dtype.

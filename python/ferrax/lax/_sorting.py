@@ -38,8 +38,8 @@ def sort(operand: Array | Sequence[Array], dimension: int = -1, is_stable: bool 
     Args:
         operand: array, or a sequence of arrays of one shape.
         dimension: int.
-        is_stable: bool: equal elements keep their order.
-        num_keys: int: how many of the operands are keys.
+        is_stable: bool; equal elements keep their order.
+        num_keys: int, how many of the operands are keys.
 
     Returns:
         Array, or a tuple of arrays, like operand.
@@ -74,7 +74,7 @@ def sort_key_val(keys: Array, values: ArrayLike, dimension: int = -1, is_stable:
         keys: array.
         values: array of keys' shape.
         dimension: int.
-        is_stable: bool: equal elements keep their order.
+        is_stable: bool; equal elements keep their order.
 
     Returns:
         (keys, values): two arrays.

@@ -97,7 +97,7 @@ def _symmetrized(x):
 
 
 def _checked(name, x):
-    """x as an array.
+    """`x` as an array.
 
     Raises ValueError for less than two axes and for matrices that are not square.
     """
@@ -120,14 +120,14 @@ def cholesky(x: Array, *, symmetrize_input: bool = True) -> Array:
     """The lower triangular l with a positive diagonal and ``l @ l.T.conj() == x``.
 
     Args:
-      x: Hermitian positive definite matrices, shape (..., n, n).
-      symmetrize_input: use the mean of x and its adjoint; else only the lower triangle is read.
+        x: Hermitian positive definite matrices, shape (..., n, n).
+        symmetrize_input: use the mean of x and its adjoint; else only the lower triangle is read.
 
     Returns:
-      an array of shape (..., n, n); nan where x is not positive definite.
+        an array of shape (..., n, n); nan where x is not positive definite.
 
     Raises:
-      ValueError: the matrices are not square.
+        ValueError: the matrices are not square.
 
     Golub and Van Loan, Matrix Computations, 4.2.
 
@@ -249,14 +249,14 @@ def hessenberg(a: ArrayLike) -> tuple[Array, Array]:
     """The reduction ``a == q @ h @ q.T.conj()``, h zero below its first subdiagonal.
 
     Args:
-      a: shape (..., n, n).
+        a: shape (..., n, n).
 
     Returns:
-      [packed, taus]: h in the upper triangle and first subdiagonal of `packed`, the reflections
-      that make q below it.
+        [packed, taus]: h in the upper triangle and first subdiagonal of `packed`, the reflections
+        that make q below it.
 
     Raises:
-      ValueError: the matrices are not square.
+        ValueError: the matrices are not square.
 
     Golub and Van Loan, Matrix Computations, 7.4.
 
@@ -271,14 +271,14 @@ def householder_product(a: ArrayLike, taus: ArrayLike) -> Array:
     stored below the diagonal of a, with 1 on the diagonal.
 
     Args:
-      a: shape (..., m, n), m >= n.
-      taus: shape (..., k), k <= n.
+        a: shape (..., m, n), m >= n.
+        taus: shape (..., k), k <= n.
 
     Returns:
-      an array like a, with orthonormal columns.
+        an array like a, with orthonormal columns.
 
     Raises:
-      ValueError: shapes do not fit.
+        ValueError: shapes do not fit.
 
     Golub and Van Loan, Matrix Computations, 5.1.6.
 
@@ -293,11 +293,11 @@ def lu(x: ArrayLike) -> tuple[Array, Array, Array]:
     """Triangular factors with exchanges of rows: ``x[permutation] == l @ u``.
 
     Args:
-      x: shape (..., m, n).
+        x: shape (..., m, n).
 
     Returns:
-      [lu, pivots, permutation]: u in the upper triangle of `lu` and l, whose diagonal is 1, below;
-      row k was exchanged with row pivots[k].
+        [lu, pivots, permutation]: u in the upper triangle of `lu` and l, whose diagonal is 1,
+        below; row k was exchanged with row pivots[k].
 
     Golub and Van Loan, Matrix Computations, 3.4.
 
@@ -314,7 +314,7 @@ def lu_pivots_to_permutation(pivots: ArrayLike, permutation_size: int) -> Array:
 
     Args:
         pivots: integers, shape (..., k).
-        permutation_size: int: the number of rows, at least k.
+        permutation_size: int, the number of rows, at least k.
 
     Returns:
         int32, shape (..., permutation_size).
@@ -391,7 +391,7 @@ def qr(x: ArrayLike, *, pivoting: bool = False, full_matrices: bool = True, use_
 def schur(
     x: ArrayLike, *, compute_schur_vectors: bool = True, sort_eig_vals: bool = False, select_callable: Callable[..., Any] | None = None
 ) -> tuple[Array, Array]:
-    """``x == z @ t @ z.T.conj()`` with unitary z; t is triangular, of a real x but for blocks of
+    """``x == z @ t @ z.T.conj()`` with unitary z; t is triangular, of a real x except for blocks of
     two rows with conjugate eigenvalues.
 
     Golub and Van Loan, Matrix Computations, 7.5.
@@ -556,15 +556,15 @@ def tridiagonal(a: ArrayLike, *, lower: bool = True) -> tuple[Array, Array, Arra
     """The reduction of Hermitian matrices ``a == q @ t @ q.T.conj()`` to a real tridiagonal t.
 
     Args:
-      a: shape (..., n, n); only one triangle is read, and of the diagonal only the real part.
-      lower: which triangle.
+        a: shape (..., n, n); only one triangle is read, and of the diagonal only the real part.
+        lower: which triangle.
 
     Returns:
-      [packed, d, e, taus]: the diagonals of t, and the reflections that make q, packed beyond the
-      diagonal next to the main one.
+        [packed, d, e, taus]: the diagonals of t, and the reflections that make q, packed beyond the
+        diagonal next to the main one.
 
     Raises:
-      ValueError: the matrices are not square.
+        ValueError: the matrices are not square.
 
     Golub and Van Loan, Matrix Computations, 8.3.1.
 
@@ -582,18 +582,18 @@ def tridiagonal_solve(dl: Array, d: Array, du: Array, b: Array, *, perturb_singu
     """x of ``t @ x == b`` for tridiagonal t.
 
     Args:
-      dl: below the diagonal, shape (..., n); its first element is not read.
-      d: the diagonal.
-      du: above it; its last element is not read.
-      b: shape (..., n, k).
-      perturb_singular: without effect: rows are exchanged, so that a pivot is zero for singular
-        matrices alone.
+        dl: below the diagonal, shape (..., n); its first element is not read.
+        d: the diagonal.
+        du: above it; its last element is not read.
+        b: shape (..., n, k).
+        perturb_singular: without effect: rows are exchanged, so that a pivot is zero for singular
+          matrices alone.
 
     Returns:
-      an array like b.
+        an array like b.
 
     Raises:
-      TypeError: shapes or dtypes differ.
+        TypeError: shapes or dtypes differ.
 
     Golub and Van Loan, Matrix Computations, 4.3.
 

@@ -193,14 +193,14 @@ _GELU_FAR = 22
 
 @jit(static_argnames=("approximate",))
 def gelu(x: ArrayLike, approximate: bool = True) -> Array:
-    """x times the standard normal distribution function (Hendrycks and Gimpel, 2016).
+    """`x` times the standard normal distribution function (Hendrycks and Gimpel, 2016).
 
     Args:
-      x: an array.
-      approximate: use the approximation by tanh.
+        x: an array.
+        approximate: use the approximation by tanh.
 
     Returns:
-      an array of the same shape.
+        an array of the same shape.
 
     >>> nn.gelu(jnp.array([0.0]))
     Array([0.], dtype=float32)

@@ -93,24 +93,24 @@ def dot_product_attention(
     """softmax(query @ key.T * scale + bias) @ value, over heads.
 
     Args:
-      query: shape (B, T, N, H), or (T, N, H): batch, target positions, heads, features.
-      key, value: shape (B, S, K, H), or (S, K, H), where K divides N: each key and value head
-        serves N / K query heads.
-      bias: added to the scores; broadcasts to (B, N, T, S).
-      mask: boolean, true where a query attends to a key; broadcasts to (B, N, T, S).
-      scale: by default 1 / sqrt(H).
-      is_causal: position t attends to positions up to t.
-      query_seq_lengths, key_value_seq_lengths: int32[B], how many positions of each are real.
-      local_window_size: a pair (left, right), or one int for both: position t attends to positions
-        from t - left to t + right.
-      implementation: None or "xla".
-      return_residual: also return the logarithm of the softmax's denominator, shape (B, T, N).
+        query: shape (B, T, N, H), or (T, N, H): batch, target positions, heads, features.
+        key, value: shape (B, S, K, H), or (S, K, H), where K divides N: each key and value head
+          serves N / K query heads.
+        bias: added to the scores; broadcasts to (B, N, T, S).
+        mask: boolean, true where a query attends to a key; broadcasts to (B, N, T, S).
+        scale: by default 1 / sqrt(H).
+        is_causal: position t attends to positions up to t.
+        query_seq_lengths, key_value_seq_lengths: int32[B], how many positions of each are real.
+        local_window_size: a pair (left, right), or one int for both: position t attends to
+          positions from t - left to t + right.
+        implementation: None or "xla".
+        return_residual: also return the logarithm of the softmax's denominator, shape (B, T, N).
 
     Returns:
-      an array of query's shape and dtype; with `return_residual`, a pair.
+        an array of query's shape and dtype; with `return_residual`, a pair.
 
     Raises:
-      ValueError: shapes do not fit, or the implementation is unknown.
+        ValueError: shapes do not fit, or the implementation is unknown.
 
     >>> nn.dot_product_attention(jnp.zeros((2, 1, 1)), jnp.zeros((2, 1, 1)), jnp.array([1.0, 3.0]).reshape(2, 1, 1)).ravel()
     Array([2., 2.], dtype=float32)
@@ -157,7 +157,7 @@ def dot_product_attention(
 
 
 def _of_rank_4(name, x, whole):
-    """x with leading axes of size 1.
+    """`x` with leading axes of size 1.
 
     Raises ValueError unless it broadcasts to the shape of the scores.
     """

@@ -113,17 +113,17 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: Any = -1) -> A
     """1 at the positions that x names, 0 elsewhere; all 0 where x is out of range.
 
     Args:
-      x: an array of indices.
-      num_classes: the size of the new axis, an int.
-      dtype: the result's dtype; by default the default float.
-      axis: position of the new axis; or the name of a mapped axis, along which the classes are
-        distributed.
+        x: an array of indices.
+        num_classes: the size of the new axis, an int.
+        dtype: the result's dtype; by default the default float.
+        axis: position of the new axis; or the name of a mapped axis, along which the classes are
+          distributed.
 
     Returns:
-      an array of x's shape with one axis more.
+        an array of x's shape with one axis more.
 
     Raises:
-      TypeError: num_classes is not an integer.
+        TypeError: num_classes is not an integer.
 
     >>> nn.one_hot(jnp.array([0, 2]), 3)
     Array([[1., 0., 0.],

@@ -29,21 +29,21 @@ def scaled_matmul(lhs: Array, rhs: Array, lhs_scales: Array, rhs_scales: Array, 
     computed in float32.
 
     Args:
-      lhs: (B, M, K).
-      rhs: (B, N, K).
-      lhs_scales: (B, M, K / block).
-      rhs_scales: (B, N, K / block).
-      preferred_element_type: the result's dtype.
+        lhs: (B, M, K).
+        rhs: (B, N, K).
+        lhs_scales: (B, M, K / block).
+        rhs_scales: (B, N, K / block).
+        preferred_element_type: the result's dtype.
 
     Returns:
-      an array (B, M, N).
+        an array (B, M, N).
 
     Raises:
-      ValueError: the shapes do not fit.
-      TypeError: an argument is not an array.
+        ValueError: the shapes do not fit.
+        TypeError: an argument is not an array.
 
-        >>> nn.scaled_matmul(jnp.ones((1, 1, 4)), jnp.ones((1, 1, 4)), jnp.full((1, 1, 2), 0.5), jnp.ones((1, 1, 2)))
-        Array([[[2.]]], dtype=float32)
+    >>> nn.scaled_matmul(jnp.ones((1, 1, 4)), jnp.ones((1, 1, 4)), jnp.full((1, 1, 2), 0.5), jnp.ones((1, 1, 2)))
+    Array([[[2.]]], dtype=float32)
     """
     check_arraylike(_NAME, lhs, rhs, lhs_scales, rhs_scales)
     a, b, s, t = [as_array(_NAME, x) for x in (lhs, rhs, lhs_scales, rhs_scales)]
@@ -116,17 +116,17 @@ def scaled_dot_general(
     """`lax.dot_general`, with operands that are quantised by blocks where there are configurations.
 
     Args:
-      lhs, rhs, dimension_numbers: as in `lax.dot_general`.
-      preferred_element_type: the result's dtype.
-      configs: None; quantised products are those of GPUs with such units, and JAX's CPU refuses
-        them too.
-      implementation: ignored.
+        lhs, rhs, dimension_numbers: as in `lax.dot_general`.
+        preferred_element_type: the result's dtype.
+        configs: None; quantised products are those of GPUs with such units, and JAX's CPU refuses
+          them too.
+        implementation: ignored.
 
     Returns:
-      the product.
+        the product.
 
     Raises:
-      NotImplementedError: there are configurations.
+        NotImplementedError: there are configurations.
 
     >>> nn.scaled_dot_general(jnp.ones((1, 2, 32)), jnp.ones((1, 2, 32)), (((2,), (2,)), ((0,), (0,)))).shape
     (1, 2, 2)

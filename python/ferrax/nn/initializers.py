@@ -364,7 +364,7 @@ def delta_orthogonal(scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DType
 
     Args:
         scale: a number.
-        column_axis: int: the axis of the columns.
+        column_axis: int, the axis of the columns.
         dtype: dtype; None: the default float.
 
     Returns:

@@ -1,7 +1,7 @@
 """Uniform draws for functions that are infinite or steep at 0 or 1.
 
-Invariant: the numbers are those of `uniform` but for the first and the last cell of its grid, where
-they are finer: one point would be the whole cell.
+Invariant: the numbers are those of `uniform` except for the first and the last cell of its grid,
+where they are finer: one point would be the whole cell.
 
     Cells(key, shape, dtype).log() is finite, and -log(1 - u) never 0
 """

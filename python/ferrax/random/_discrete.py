@@ -142,14 +142,14 @@ def binomial(key: Array, n: ArrayLike, p: ArrayLike, shape: Sequence[int] | None
     """Draws of the number of successes among n trials of probability p.
 
     Args:
-      key: a key.
-      n: numbers of trials, floating point or integer.
-      p: probabilities.
-      shape: the result's shape, to which n and p broadcast; by default their common shape.
-      dtype: a float dtype; by default the default one.
+        key: a key.
+        n: numbers of trials, floating point or integer.
+        p: probabilities.
+        shape: the result's shape, to which n and p broadcast; by default their common shape.
+        dtype: a float dtype; by default the default one.
 
     Returns:
-      an array of `shape` and `dtype`; NaN where n is negative or p is outside [0, 1].
+        an array of `shape` and `dtype`; NaN where n is negative or p is outside [0, 1].
 
     >>> random.binomial(random.key(0), 10, 0.5, (3,)).shape
     (3,)
@@ -261,15 +261,15 @@ def multinomial(key: Array, n: ArrayLike, p: ArrayLike, *, shape: Sequence[int] 
     """Draws of counts among k outcomes in n trials.
 
     Args:
-      key: a key.
-      n: numbers of trials, shape broadcastable to p.shape[:-1].
-      p: probabilities, shape (..., k), which sum to 1.
-      shape: the result's shape, to which p's broadcasts; by default (*batch, k).
-      dtype: the result's dtype; by default the default float.
-      unroll: how many outcomes the loop handles at a time.
+        key: a key.
+        n: numbers of trials, shape broadcastable to p.shape[:-1].
+        p: probabilities, shape (..., k), which sum to 1.
+        shape: the result's shape, to which p's broadcasts; by default (*batch, k).
+        dtype: the result's dtype; by default the default float.
+        unroll: how many outcomes the loop handles at a time.
 
     Returns:
-      an array of counts of `shape` and `dtype`, each vector summing to n.
+        an array of counts of `shape` and `dtype`, each vector summing to n.
 
     >>> random.multinomial(random.key(0), 10, jnp.array([0.5, 0.5])).sum()
     Array(10., dtype=float32)

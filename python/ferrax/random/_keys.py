@@ -65,8 +65,8 @@ def typed(key):
     """The key as typed keys, and whether it was raw.
 
     Raises:
-      TypeError: `key` is not an array of keys.
-      ValueError: it is raw, and `jax_legacy_prng_key` is "error".
+        TypeError: `key` is not an array of keys.
+        ValueError: it is raw, and `jax_legacy_prng_key` is "error".
     """
     if is_typed(key):
         return key, False
@@ -86,7 +86,7 @@ def single(name, key):
     """`typed`, for functions of one key.
 
     Raises:
-      ValueError: there is a batch of keys.
+        ValueError: there is a batch of keys.
     """
     keys, raw = typed(key)
     if keys.ndim:
@@ -171,11 +171,11 @@ def split(key: ArrayLike, num: int | tuple[int, ...] = 2) -> Array:
     """New independent keys.
 
     Args:
-      key: one key.
-      num: how many, or the shape of the array of keys.
+        key: one key.
+        num: how many, or the shape of the array of keys.
 
     Returns:
-      keys of shape (num,), or of shape `num`; raw keys have a last axis of size 2.
+        keys of shape (num,), or of shape `num`; raw keys have a last axis of size 2.
 
     >>> random.key_data(random.split(random.key(0)))
     Array([[1797259609, 2579123966],

@@ -35,8 +35,8 @@ def checked_shape(name, shape):
     """A shape as a tuple of ints; an int gives one axis.
 
     Raises:
-      TypeError: an entry is not an integer.
-      ValueError: one is negative.
+        TypeError: an entry is not an integer.
+        ValueError: one is negative.
     """
     shape = canonicalize_shape(shape)
     if any(n < 0 for n in shape):
@@ -48,7 +48,7 @@ def broadcast_shape(name, shape, *others):
     """The requested shape, to which `others` must broadcast; without one, their common shape.
 
     Raises:
-      ValueError: they do not broadcast to it.
+        ValueError: they do not broadcast to it.
     """
     if shape is None:
         return common_shape(*others)
@@ -62,7 +62,7 @@ def float_dtype(name, dtype, *, complex_too=False):
     """The dtype of a draw; the default float if None.
 
     Raises:
-      ValueError: it is not floating point.
+        ValueError: it is not floating point.
     """
     dtype = requested(None, dtype, float)
     if not (is_floating(dtype) or (complex_too and is_complex(dtype))):

@@ -14,7 +14,7 @@ from .. import numpy as jnp
 
 
 def nan_outside(known, y, *arguments):
-    """y where its arguments are in their domain, else NaN, derivatives included.
+    """`y` where its arguments are in their domain, else NaN, derivatives included.
 
     Args:
         known: array of bool, where the arguments are in the domain.

@@ -44,13 +44,13 @@ def log_softmax(x: ArrayLike, axis: int | Sequence[int] | None = -1, where: Arra
     """x - logsumexp(x), along an axis.
 
     Args:
-      x: an array.
-      axis: an axis or a tuple of them; None for all.
-      where: which elements to include, a boolean array that broadcasts to x; the result is -inf at
-        the others.
+        x: an array.
+        axis: an axis or a tuple of them; None for all.
+        where: which elements to include, a boolean array that broadcasts to x; the result is -inf
+          at the others.
 
     Returns:
-      an array of x's shape.
+        an array of x's shape.
 
     >>> nn.log_softmax(jnp.array([0.0, 0.0]))
     Array([-0.6931472, -0.6931472], dtype=float32)
@@ -65,13 +65,13 @@ def softmax(x: ArrayLike, axis: int | Sequence[int] | None = -1, where: ArrayLik
     """exp(x) / sum(exp(x)), along an axis.
 
     Args:
-      x: an array.
-      axis: an axis or a tuple of them; None for all.
-      where: which elements to include, a boolean array that broadcasts to x; the result is 0 at the
-        others.
+        x: an array.
+        axis: an axis or a tuple of them; None for all.
+        where: which elements to include, a boolean array that broadcasts to x; the result is 0 at
+          the others.
 
     Returns:
-      an array of x's shape.
+        an array of x's shape.
 
     >>> nn.softmax(jnp.array([0.0, 0.0]))
     Array([0.5, 0.5], dtype=float32)

@@ -35,7 +35,7 @@ def _check(name, type, norm):
 
 
 def _real(x):
-    """x in float32, float64, or their complex kinds."""
+    """`x` in float32, float64, or their complex kinds."""
     dtype = to_inexact(x.dtype)
     dtype = np.dtype(np.float32) if dtype.itemsize < 4 else dtype
     return x if x.dtype == dtype else bind("convert_element_type", x, new_dtype=dtype, weak_type=False)
@@ -81,7 +81,7 @@ def _uncosines(y, ortho):
 
 
 def _along(f, x, n, axis, norm):
-    """f along one axis; of complex numbers, that of their parts."""
+    """`f` along one axis; of complex numbers, that of their parts."""
     axis = canonicalize_axis(axis, x.ndim)
     if is_complex(x.dtype):
         return lax.complex(_along(f, x.real, n, axis, norm), _along(f, x.imag, n, axis, norm))
@@ -118,20 +118,20 @@ def dct(x: Array, type: int = 2, n: int | None = None, axis: int = -1, norm: str
         x: an array; of complex numbers the parts are transformed.
         type: 2; no other is supported.
         n: the length; x is padded with zeros at the end, or cut.
-        axis: where.
+        axis: the axis.
         norm: None or "backward" for the sum above; "ortho" for it times sqrt(1 / 2 n), and y[0]
           times sqrt(1 / 2) again: an orthogonal matrix.
 
     Returns:
-        float, of x's shape but for n along the axis.
+        float, of x's shape except for n along the axis.
 
     Raises:
         NotImplementedError: for another type.
-        ValueError: for another norm, an axis there is not, or an n below 1.
+        ValueError: for another norm, an axis that does not exist, or an n below 1.
 
-        >>> import ferrax.scipy.fft
-        >>> ferrax.scipy.fft.dct(jnp.ones(2))
-        Array([4., 0.], dtype=float32)
+    >>> import ferrax.scipy.fft
+    >>> ferrax.scipy.fft.dct(jnp.ones(2))
+    Array([4., 0.], dtype=float32)
     """
     _check("dct", type, norm)
     return _along(_cosines, as_array("dct", x), n, axis, norm)
@@ -144,7 +144,7 @@ def idct(x: Array, type: int = 2, n: int | None = None, axis: int = -1, norm: st
         x, type, n, axis, norm: as for `dct`.
 
     Returns:
-        Float array of x's shape but for n along the axis.
+        Float array of x's shape except for n along the axis.
 
     Raises:
         NotImplementedError: for another type.
@@ -168,7 +168,7 @@ def dctn(x: Array, type: int = 2, s: int | Sequence[int] | None = None, axes: in
         norm: as for `dct`.
 
     Returns:
-        Float array of x's shape but for `s` along the axes.
+        Float array of x's shape except for `s` along the axes.
 
     Raises:
         ValueError: for repeated axes, and as `dct`.
@@ -189,7 +189,7 @@ def idctn(x: Array, type: int = 2, s: int | Sequence[int] | None = None, axes: i
         x, type, s, axes, norm: as for `dctn`.
 
     Returns:
-        Float array of x's shape but for `s` along the axes.
+        Float array of x's shape except for `s` along the axes.
 
     Raises:
         NotImplementedError: for another type.

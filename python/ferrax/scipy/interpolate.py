@@ -59,11 +59,11 @@ class RegularGridInterpolator:
         ValueError: for another method, points that do not fit the values or are not in order, or a
           fill_value of a type that the values have no place for.
 
-        >>> import ferrax.scipy.interpolate
-        >>> x = jnp.array([0.0, 1.0, 2.0])
-        >>> f = ferrax.scipy.interpolate.RegularGridInterpolator((x, x), x[:, None] + 10 * x)
-        >>> f(jnp.array([[0.5, 1.5]]))
-        Array([15.5], dtype=float32)
+    >>> import ferrax.scipy.interpolate
+    >>> x = jnp.array([0.0, 1.0, 2.0])
+    >>> f = ferrax.scipy.interpolate.RegularGridInterpolator((x, x), x[:, None] + 10 * x)
+    >>> f(jnp.array([[0.5, 1.5]]))
+    Array([15.5], dtype=float32)
     """
 
     def __init__(self, points: Any, values: Any, method: str = "linear", bounds_error: bool = False, fill_value: float = np.nan) -> None:
@@ -106,8 +106,8 @@ class RegularGridInterpolator:
             method: instead of the interpolator's own.
 
         Returns:
-            The values, of xi's shape but for its last axis, and the values' axes that are not axes
-            of the grid.
+            The values, of xi's shape except for its last axis, and the values' axes that are not
+            axes of the grid.
 
         Raises:
             ValueError: for places of another dimension, or another method.

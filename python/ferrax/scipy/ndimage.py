@@ -96,9 +96,9 @@ def map_coordinates(input: ArrayLike, coordinates: Sequence[ArrayLike], order: i
         ValueError: unless there is one array of coordinates for each axis.
         NotImplementedError: for another order or mode.
 
-        >>> import ferrax.scipy.ndimage
-        >>> ferrax.scipy.ndimage.map_coordinates(jnp.arange(3.0), [jnp.array([-1.0, 3.0])], order=1, mode="wrap")
-        Array([2., 0.], dtype=float32)
+    >>> import ferrax.scipy.ndimage
+    >>> ferrax.scipy.ndimage.map_coordinates(jnp.arange(3.0), [jnp.array([-1.0, 3.0])], order=1, mode="wrap")
+    Array([2., 0.], dtype=float32)
     """
     x = as_array("map_coordinates", jnp.asarray(input))
     where = [as_array("map_coordinates", jnp.asarray(c)) for c in coordinates]

@@ -41,7 +41,7 @@ impl BlockArithmetic<'_> {
         let fits = |x: &[u8], d: DType| x.len() == n * d.size() && x.as_ptr().align_offset(d.size()) == 0;
         let found = self.with.sizes.iter().position(|s| *s == n).and_then(|k| self.with.kernels[k].get(which));
         let Some(kernel) = found.filter(|_| from.iter().all(|x| fits(x, d)) && fits(to, e)) else {
-            return Err(Error::Invalid(format!("devices combine {n} elements, which are no block")));
+            return Err(Error::Invalid(format!("devices combine {n} elements, for which there is no kernel")));
         };
         let ins = from.iter().map(|x| x.as_ptr().cast_mut());
         let ptrs: SmallVec<[*mut u8; 3]> = ins.chain([to.as_mut_ptr()]).collect();

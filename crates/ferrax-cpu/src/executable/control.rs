@@ -87,7 +87,7 @@ impl Compiler<'_> {
         if let Location::Tape(t) = self.locations[c as usize] { Some(t as usize) } else { None }
     }
     fn need_tape(&self, s: SlotId) -> Res<usize> {
-        self.tape(self.cell(s)).ok_or_else(|| Error::Invalid(format!("slot {s} is no tape")))
+        self.tape(self.cell(s)).ok_or_else(|| Error::Invalid(format!("slot {s} is not a tape")))
     }
     fn sized(&self, s: &[SlotId]) -> Vec<(Cell, usize)> {
         s.iter().map(|s| (self.cell(*s), self.bytes(*s))).collect()

@@ -200,7 +200,7 @@ impl Allocator<'_> {
             Act::Op(v) => {
                 let (code, a, b, m) = match self.g.nodes[v as usize] {
                     VecNode::Op { code, a, b, m } => (code, a, b, m),
-                    VecNode::Leaf(_) => unreachable!("leaves are no items"),
+                    VecNode::Leaf(_) => unreachable!("leaves are not items"),
                 };
                 let folded = match self.memory(b) {
                     Some(place)

@@ -86,7 +86,7 @@ impl<'a> Decoder<'a> {
         match self.varint()? {
             0 => {
                 let n = self.count()?;
-                let Ok(s) = std::str::from_utf8(self.take(n)?) else { return damaged("a name is no text") };
+                let Ok(s) = std::str::from_utf8(self.take(n)?) else { return damaged("a name is not valid UTF-8") };
                 self.names.push(s.into());
                 Ok(s.into())
             }
@@ -125,7 +125,7 @@ impl<'a> Decoder<'a> {
         let rank = self.count()?;
         let sizes = (0..rank).map(|_| self.size()).collect::<Res<Vec<_>>>()?;
         let (varies, Ok(tape)) = (flags >> 9 & 1 == 1, u8::try_from(flags >> 1 & !(1 << 8))) else {
-            return damaged("a type is none");
+            return damaged("a type is not valid");
         };
         let axes = if varies { self.count()? } else { 0 };
         let vary = Vary::of((0..axes).map(|_| self.name()).collect::<Res<Vec<_>>>()?);
@@ -150,7 +150,7 @@ impl<'a> Decoder<'a> {
             0 => {
                 let b = self.take(8)?;
                 let bits = u64::from_le_bytes([b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7]]);
-                Lit::from_bits(dtype, bits, weak).map_or_else(|| damaged("a literal is none"), Ok)
+                Lit::from_bits(dtype, bits, weak).map_or_else(|| damaged("a literal is not valid"), Ok)
             }
             n => {
                 let k = usize::try_from(n - 1).unwrap_or(usize::MAX);
@@ -158,14 +158,14 @@ impl<'a> Decoder<'a> {
                     && self.is_fraction(k)
                 {
                     if !dtype.is_float() {
-                        return damaged("a literal is none");
+                        return damaged("a literal is not valid");
                     }
                     let mut l = Lit::from_f64(dtype, f64::from_bits(*bits as u64));
                     l.weak = weak;
                     return Ok(l);
                 }
                 let n = self.value(SizeRead::Expression(k))?;
-                if dtype.num().is_none() { damaged("a literal is none") } else { Ok(of_whole(dtype, weak, n)) }
+                if dtype.num().is_none() { damaged("a literal is not valid") } else { Ok(of_whole(dtype, weak, n)) }
             }
         }
     }

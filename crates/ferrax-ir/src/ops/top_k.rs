@@ -222,7 +222,7 @@ impl Rules for ApproxTopK {
             let (now, n) = (op.known_axis(x[0].rank()), x[0].rank());
             let size = self.size(x[0].aval().shape[now], n - 1);
             if op.size(x[0].aval().shape[now], n) != size {
-                return op.exactly(size, cx, &x[0], d); // a size that depends on the rank, of which lanes are no part
+                return op.exactly(size, cx, &x[0], d); // a size that depends on the rank without the batch
             }
         }
         Ok((cx.bind(&op.into(), x)?, smallvec![d[0]; 2]))

@@ -86,7 +86,7 @@ fn again(s: &mut Simplifier, op: Op, x: Atom, out: &Aval) -> Option<Atom> {
 }
 
 fn pointwise(s: &Simplifier, p: &Pointwise, x: &[Atom], out: &Aval) -> Option<Atom> {
-    // weak types are no part of the value
+    // weak types are not part of the value
     let is = |a: &Atom| {
         let b = s.aval(a);
         (b.same(out)).then_some(*a)

@@ -190,7 +190,7 @@ impl<'a> Parser<'a> {
             Dtype::Num(_) if dtype.is_int() => w.parse::<i128>().ok().map(|i| Lit::from_i64(dtype, i as i64)),
             Dtype::Num(_) => w.parse::<f64>().ok().map(|x| Lit::from_f64(dtype, x)),
             Dtype::C64 | Dtype::C128 => {
-                // a complex128 that single precision does not hold is no literal
+                // a complex128 that single precision does not hold is not a literal
                 let fits = |x: f64| dtype == Dtype::C64 || x.is_nan() || (x as f32) as f64 == x;
                 let parts = complex(w).filter(|(re, im)| fits(*re) && fits(*im));
                 parts.map(|(re, im)| Lit::complex(dtype, re as f32, im as f32, false))

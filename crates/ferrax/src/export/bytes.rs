@@ -103,7 +103,7 @@ impl<'a> FieldReader<'a> {
     pub fn text(&mut self) -> Res<String> {
         match std::str::from_utf8(self.bytes()?) {
             Ok(s) => Ok(s.into()),
-            Err(_) => refused("a text is none"),
+            Err(_) => refused("a text is not valid UTF-8"),
         }
     }
     /// Items, each of which takes at least four bytes.

@@ -123,7 +123,7 @@ impl OpenType {
             };
             match n.and_then(|n| usize::try_from(n).ok()) {
                 Some(n) => shape.push(n),
-                None => return value_err("the program is damaged: a size is none"),
+                None => return value_err("the program is damaged: a size is not valid"),
             }
         }
         shape.checked(self.aval.dtype.size())?;
@@ -133,10 +133,10 @@ impl OpenType {
         let size = |s: &SizeRead| match s {
             SizeRead::Known(n) if *n >= 0 => ExportedSize::parse(&n.to_string(), &[]),
             SizeRead::Expression(k) if *k < sizes.len() => Ok(sizes[*k].clone()),
-            _ => value_err("the program is damaged: a size is none"),
+            _ => value_err("the program is damaged: a size is not valid"),
         };
         if self.aval.tape > 0 {
-            return value_err("the program is damaged: a tape is no array");
+            return value_err("the program is damaged: a tape is not an array");
         }
         Ok(ExportedType {
             name: self.name.clone(),

@@ -411,7 +411,7 @@ impl Tensor {
     /// The elements that an index names, numpy's way: `x.slice(s![1, .., &rows])`.
     ///
     /// # Panics
-    /// For too many entries, an integer out of bounds, an index tensor that is no integer or boolean one.
+    /// For too many entries, an integer out of bounds, an index tensor of a dtype other than integers and booleans.
     #[track_caller]
     pub fn slice(&self, at: impl AsRef<[Subscript]>) -> Tensor {
         mistakes::init();

@@ -281,15 +281,15 @@ reductions! {
         [[1.0f32, f32::NAN], [3.0, 4.0]] => 8.0 [4.0f32, 4.0];
     nanprod nanprod_axes nanprod_keep "Product, nan counting as 1"
         [[1.0f32, f32::NAN], [3.0, 4.0]] => 12.0 [3.0f32, 4.0];
-    nanmax nanmax_axes nanmax_keep "Largest element that is no nan; nan where all are"
+    nanmax nanmax_axes nanmax_keep "Largest element that is not nan; nan if all are"
         [[1.0f32, f32::NAN], [3.0, 4.0]] => 4.0 [3.0f32, 4.0];
-    nanmin nanmin_axes nanmin_keep "Least element that is no nan; nan where all are"
+    nanmin nanmin_axes nanmin_keep "Least element that is not nan; nan if all are"
         [[1.0f32, f32::NAN], [3.0, 4.0]] => 1.0 [1.0f32, 4.0];
-    nanmean nanmean_axes nanmean_keep "Mean of what is no nan"
+    nanmean nanmean_axes nanmean_keep "Mean of the elements that are not nan"
         [[1.0f32, f32::NAN], [3.0, 4.0]] => 2.6666667 [2.0f32, 4.0];
-    nanvar nanvar_axes nanvar_keep "Variance of what is no nan"
+    nanvar nanvar_axes nanvar_keep "Variance of the elements that are not nan"
         [[1.0f32, f32::NAN], [3.0, 4.0]] => 1.5555556 [1.0f32, 0.0];
-    nanstd nanstd_axes nanstd_keep "Square root of the variance of what is no nan"
+    nanstd nanstd_axes nanstd_keep "Square root of the variance of the elements that are not nan"
         [[1.0f32, f32::NAN], [3.0, 4.0]] => 1.2472192 [1.0f32, 0.0];
 }
 macro_rules! running {

@@ -25,7 +25,7 @@ def check_callable(fun):
     """Raises an error for an object that cannot be transformed.
 
     Raises:
-      TypeError: it is not callable, is an unbound static method, or is a generator function.
+        TypeError: it is not callable, is an unbound static method, or is a generator function.
     """
     if isinstance(fun, staticmethod):
         raise TypeError(f"staticmethod arguments are not supported, got {fun}")

@@ -21,8 +21,8 @@ def backend_compile_and_load(backend, *args, **kwargs):
     The compiler calls the current value of this name, and continues when it returns.
 
     Args:
-      backend: the client of the platform.
-      *args, **kwargs: anything.
+        backend: the client of the platform.
+        *args, **kwargs: anything.
     """
 
 

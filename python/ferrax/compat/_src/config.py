@@ -93,7 +93,7 @@ def int_env(varname, default):
 
 
 def bool_state(name, default=False, help="", **_options):
-    """A flag of one's own."""
+    """A library's flag with the values True and False."""
     return State(name, bool_env(name.upper(), default), help)
 
 
@@ -102,7 +102,7 @@ def _state(name, default=None, help="", *_more, **_options):
 
 
 def enum_state(name, enum_values, default, help="", **_options):
-    """A flag of a library whose values are some strings."""
+    """A library's flag with the values `enum_values`, which are strings."""
     return _state(name, default, help)
 
 

@@ -202,7 +202,7 @@ def canonicalize_dim(d, context=""):
     """A size as a number.
 
     Raises:
-      TypeError: it is not a size.
+        TypeError: it is not a size.
     """
     return canonicalize_shape((d,), context)[0]
 
@@ -289,7 +289,7 @@ def extend_axis_env_nd(axes, *more):
     """Refused: axes are named by `vmap` and `shard_map`.
 
     Raises:
-      NotImplementedError: always.
+        NotImplementedError: always.
     """
     refused("extend_axis_env_nd", "axes", axes, "vmap(axis_name=..) names an axis")
 
@@ -300,7 +300,7 @@ def unsafe_am_i_under_a_jit():
 
 
 def unsafe_am_i_under_a_vmap():
-    """Whether a `vmap` is at work."""
+    """Whether the caller runs under a `vmap`."""
     return any(t.what == "vmap" for t in _core.traces())
 
 

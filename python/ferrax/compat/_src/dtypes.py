@@ -136,7 +136,7 @@ def check_valid_dtype(dtype):
     """Refuses dtypes that no array can have.
 
     Raises:
-      TypeError: it is one.
+        TypeError: it is one.
     """
     scalar_class(dtype)
 

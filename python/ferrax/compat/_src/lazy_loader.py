@@ -14,7 +14,7 @@ def attach(package_name, submodules):
     first use.
 
     Raises:
-      RuntimeError: the caller has no name.
+        RuntimeError: the caller has no name.
     """
     owner = sys._getframe(1).f_globals.get("__name__")
     if owner is None:

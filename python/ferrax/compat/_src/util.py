@@ -192,7 +192,7 @@ flatten = concatenate
 
 
 def unflatten(xs, ns):
-    """Lists of these lengths."""
+    """`xs` cut into lists of these lengths."""
     it = iter(xs)
     return [list(itertools.islice(it, n)) for n in ns]
 
@@ -235,11 +235,11 @@ def weakref_lru_cache(call=None, /, *, maxsize=2048, trace_context_in_key=True, 
     """`call(x, *args)` remembered while `x` is alive. Without `call`, a decorator.
 
     Args:
-      call: a function whose first argument can be referred to weakly.
-      maxsize: the number of results that are stored for each first argument; None for all.
-      trace_context_in_key: whether results are stored separately for each trace context.
-      explain: called with the list of stored keys and the arguments before each call that is not
-        remembered, if `jax_explain_cache_misses` is set.
+        call: a function whose first argument can be referred to weakly.
+        maxsize: the number of results that are stored for each first argument; None for all.
+        trace_context_in_key: whether results are stored separately for each trace context.
+        explain: called with the list of stored keys and the arguments before each call that is not
+          remembered, if `jax_explain_cache_misses` is set.
     """
     if call is None:
         return functools.partial(weakref_lru_cache, maxsize=maxsize, trace_context_in_key=trace_context_in_key, explain=explain)
@@ -379,7 +379,7 @@ def canonicalize_axis_tuple(axis, ndim, allow_duplicate=False):
     """Axes counted from the front; all of them for None.
 
     Raises:
-      ValueError: an axis does not exist, or occurs twice.
+        ValueError: an axis does not exist, or occurs twice.
     """
     if axis is None:
         return tuple(range(ndim))
@@ -403,9 +403,9 @@ def wraps(wrapped, namestr=None, docstr=None, **kwargs):
     """A decorator that gives a function another's name and docstring.
 
     Args:
-      wrapped: the other.
-      namestr, docstr: formats, of `fun`, `doc` and the other keyword arguments.
-      **kwargs: the values for the formats.
+        wrapped: the other.
+        namestr, docstr: formats, of `fun`, `doc` and the other keyword arguments.
+        **kwargs: the values for the formats.
     """
 
     def wrapper(fun):
@@ -508,7 +508,7 @@ class StrictABCMeta(abc.ABCMeta):
         """Refused.
 
         Raises:
-          NotImplementedError: always.
+            NotImplementedError: always.
         """
         raise NotImplementedError(f"{cls} does not allow virtual subclasses")
 

@@ -256,7 +256,7 @@ class GlobalAsyncCheckpointManager(AsyncManager, GlobalAsyncCheckpointManagerBas
             tensorstore_specs: sequence of as many specifications.
             global_shapes: sequence of shapes, or None.
             dtypes: sequence of dtypes, or None.
-            concurrent_gb: int: how many gigabytes are read at a time.
+            concurrent_gb: int, how many gigabytes are read at a time.
 
         Returns:
             List of arrays.
@@ -274,7 +274,7 @@ class GlobalAsyncCheckpointManager(AsyncManager, GlobalAsyncCheckpointManagerBas
             paths: sequence of as many paths.
             global_shapes: sequence of shapes, or None.
             dtypes: sequence of dtypes, or None.
-            concurrent_gb: int: how many gigabytes are read at a time.
+            concurrent_gb: int, how many gigabytes are read at a time.
 
         Returns:
             List of arrays.

@@ -182,9 +182,9 @@ def get_tensorstore_spec(ckpt_path: Any, ocdbt: bool = True, process_idx: int | 
 
     Args:
         ckpt_path: path, or `gs://..` and `s3://..`.
-        ocdbt: bool: whether the array is a key in a key-value store in its parent folder; else the
+        ocdbt: bool; whether the array is a key in a key-value store in its parent folder; else the
           path is its own folder.
-        process_idx: int: the process whose folder is used; None: the path itself.
+        process_idx: int, the process whose folder is used; None: the path itself.
         arr: an array to write, whose shape and dtype the specification gets.
         driver: "zarr3" or "zarr".
 
@@ -223,8 +223,8 @@ async def async_serialize(
         commit_future: list that gets a future for each write; None: waits until all is written.
         context: `tensorstore.Context`.
         chunk_layout: `tensorstore.ChunkLayout`.
-        primary_host: int: the process that makes the file; None: each.
-        replica_id: int: which copy of a part is written.
+        primary_host: int, the process that makes the file; None: each.
+        replica_id: int, which copy of a part is written.
         transaction: `tensorstore.Transaction`, or None.
 
     Returns:
@@ -297,7 +297,8 @@ async def async_deserialize(
         byte_limiter: object whose `wait_for_bytes` and `release_bytes` are awaited around each read; None: no limit.
         context: `tensorstore.Context`.
         chunk_layout: `tensorstore.ChunkLayout`.
-        assume_metadata: bool: whether the specification says shape and dtype, and the store is not asked.
+        assume_metadata: bool; whether the specification says shape and dtype, and the store is not
+          asked.
 
     Returns:
         Array of that sharding.
@@ -359,7 +360,7 @@ def run_deserialization(
         tensorstore_specs: sequence of as many specifications.
         global_shapes: sequence of shapes, or None.
         dtypes: sequence of dtypes, or None.
-        concurrent_gb: int: how many gigabytes are read at a time.
+        concurrent_gb: int, how many gigabytes are read at a time.
 
     Returns:
         List of arrays.

@@ -131,7 +131,7 @@ class Error:
         """Raises the failure, if there is one. In a program, `check_error` says the same.
 
         Raises:
-          JaxRuntimeError: with the message.
+            JaxRuntimeError: with the message.
         """
         found = self.get_exception()
         if found is not None:
@@ -217,7 +217,7 @@ class State:
 
 
 def _choose(pred, a, b):
-    """a where `pred`, a truth, else b."""
+    """`a` where `pred`, a truth, else b."""
     return bind("select_n", pred, b, a)
 
 

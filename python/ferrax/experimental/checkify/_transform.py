@@ -35,13 +35,13 @@ def checkify(f: Callable[..., Any], errors: frozenset[Any] = user_checks) -> Cal
     """`f` as a function that also returns its first failure: `(error, out)`.
 
     Args:
-      f: a function that returns a pytree of arrays. Its arguments may be anything: they are passed
-        unchanged.
-      errors: the checks to make: `user_checks`, `nan_checks`, `div_checks`, `float_checks`,
-        `index_checks`, `automatic_checks`, `all_checks`, or a union of them.
+        f: a function that returns a pytree of arrays. Its arguments may be anything: they are
+          passed unchanged.
+        errors: the checks to make: `user_checks`, `nan_checks`, `div_checks`, `float_checks`,
+          `index_checks`, `automatic_checks`, `all_checks`, or a union of them.
 
     Returns:
-      the function. An error does not change the values of `out`; the first error is returned.
+        the function. An error does not change the values of `out`; the first error is returned.
 
     >>> from ferrax.experimental import checkify
     >>> f = checkify.checkify(lambda x, i: x[i], errors=checkify.index_checks)

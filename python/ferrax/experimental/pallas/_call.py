@@ -301,27 +301,27 @@ def pallas_call(
     """A function that runs a kernel over the blocks of its arguments.
 
     Args:
-      kernel: a function of references: to a block of each input, to a block of each output, and to
-        scratch. It writes its results.
-      out_shape: the outputs: a tree of objects with a shape and a dtype.
-      grid_spec: `grid`, `in_specs`, `out_specs` and `scratch_shapes` as one object.
-      grid: how many calls there are along each axis. They run one after another, the last axis
-        first.
-      in_specs: a `BlockSpec` for each input. By default the whole array.
-      out_specs: one for each output.
-      scratch_shapes: further references for the kernel, whose contents persist from iteration to
-        iteration.
-      input_output_aliases: for the number of an input, the number of the output that is initialized
-        with it.
-      debug, interpret, compiler_params, cost_estimate, metadata: make no difference: a kernel is a
-        program of the language, on every device.
-      name: the name of the kernel.
+        kernel: a function of references: to a block of each input, to a block of each output, and
+          to scratch. It writes its results.
+        out_shape: the outputs: a tree of objects with a shape and a dtype.
+        grid_spec: `grid`, `in_specs`, `out_specs` and `scratch_shapes` as one object.
+        grid: how many calls there are along each axis. They run one after another, the last axis
+          first.
+        in_specs: a `BlockSpec` for each input. By default the whole array.
+        out_specs: one for each output.
+        scratch_shapes: further references for the kernel, whose contents persist from iteration to
+          iteration.
+        input_output_aliases: for the number of an input, the number of the output that is
+          initialized with it.
+        debug, interpret, compiler_params, cost_estimate, metadata: ignored: a kernel is a
+          program of the language, on every device.
+        name: the name of the kernel.
 
     Returns:
-      a function of arrays that returns arrays.
+        a function of arrays that returns arrays.
 
     Raises:
-      ValueError: specifications do not fit the arrays, or each other.
+        ValueError: specifications do not fit the arrays, or each other.
 
     >>> def double(x_ref, o_ref):
     ...     o_ref[...] = 2 * x_ref[...]

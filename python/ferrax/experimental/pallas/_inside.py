@@ -350,7 +350,7 @@ def strides_from_shape(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def multiple_of(x: _T, values: Any) -> _T:
-    """Declares that a number is a multiple of others. It makes no difference.
+    """Declares that a number is a multiple of others. It has no effect.
 
     Args:
         x: integer scalar.

@@ -198,7 +198,7 @@ class Space:
 
 
 class MemorySpace(Space, enum.Enum):
-    """Where memory is: all of it is in one place here."""
+    """The kinds of memory, which are all the same here."""
 
     ANY = "any"
     DEFAULT = "default"
@@ -239,12 +239,12 @@ class BlockSpec:
     """How an array is cut for each call of a kernel.
 
     Attributes:
-      block_shape: the size of a block along each dimension: a number, None (one element; the
-        kernel's block lacks the dimension) or a `BlockDim`. None: the whole array.
-      index_map: the place of the block, of the indices of the grid: a number for each dimension.
-        None: the first.
-      memory_space: where the block is.
-      pipeline_mode: how it is brought there.
+        block_shape: the size of a block along each dimension: a number, None (one element; the
+          kernel's block lacks the dimension) or a `BlockDim`. None: the whole array.
+        index_map: the place of the block, of the indices of the grid: a number for each dimension.
+          None: the first.
+        memory_space: where the block is.
+        pipeline_mode: how it is brought there.
     """
 
     block_shape: Sequence[Any] | None = None
@@ -261,7 +261,7 @@ def block_dim(dim):
     """A dimension of a block's shape as a `BlockDim`.
 
     Raises:
-      ValueError: it is not a dimension.
+        ValueError: it is not a dimension.
     """
     if dim is None:
         return squeezed
@@ -286,13 +286,13 @@ class GridSpec:
     """The grid of a kernel's calls, the blocks of its arrays, and its scratch.
 
     Args:
-      grid: the sizes of the grid, or one; or pairs of a name and a size.
-      in_specs: a tree of `BlockSpec` as the inputs are.
-      out_specs: one as the outputs are.
-      scratch_shapes: further references for the kernel.
+        grid: the sizes of the grid, or one; or pairs of a name and a size.
+        in_specs: a tree of `BlockSpec` as the inputs are.
+        out_specs: one as the outputs are.
+        scratch_shapes: further references for the kernel.
 
     Raises:
-      ValueError: a size is not a number, or `in_specs` is not a sequence.
+        ValueError: a size is not a number, or `in_specs` is not a sequence.
     """
 
     num_scalar_prefetch = 0
@@ -318,8 +318,8 @@ class PrefetchScalarGridSpec(GridSpec):
     given references to them.
 
     Args:
-      num_scalar_prefetch: how many.
-      grid, in_specs, out_specs, scratch_shapes: as for `GridSpec`, without the prefetched inputs.
+        num_scalar_prefetch: how many.
+        grid, in_specs, out_specs, scratch_shapes: as for `GridSpec`, without the prefetched inputs.
     """
 
     def __init__(

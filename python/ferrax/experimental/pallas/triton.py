@@ -73,7 +73,7 @@ def debug_barrier() -> None:
 
 
 def max_contiguous(x: _T, values: Any) -> _T:
-    """Declares how many numbers of an index follow one another. It makes no difference.
+    """Declares how many numbers of an index follow one another. It has no effect.
 
     Args:
         x: integer array.

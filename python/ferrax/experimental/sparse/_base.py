@@ -72,12 +72,12 @@ class JAXSparse(abc.ABC):
     """A sparse array: a shape, a dtype and a few buffers; a pytree.
 
     Attributes:
-      shape: a tuple of ints. dtype: of the elements. nse: the number of specified elements, of each
-        batch. ndim, size, T: as for an array.
+        shape: a tuple of ints. dtype: of the elements. nse: the number of specified elements, of
+          each batch. ndim, size, T: as for an array.
 
     Raises:
-      TypeError: the class is abstract; or an operator is given something that it has no meaning
-        for.
+        TypeError: the class is abstract; or an operator is given something that it has no meaning
+          for.
     """
 
     __hash__ = None
@@ -249,8 +249,8 @@ def take_at(x, cols, nse):
 
 
 def add_at(shape, cols, updates):
-    """An array of a shape, zero but for the updates (nse, ..), added at index columns, each (nse,),
-    into its first dimensions; updates outside are dropped.
+    """An array of a shape, zero except for the updates (nse, ..), added at index columns, each
+    (nse,), into its first dimensions; updates outside are dropped.
     """
     if not cols:
         return jnp.any(updates, axis=0) if updates.dtype == bool else jnp.sum(updates, axis=0, dtype=updates.dtype)
@@ -280,8 +280,8 @@ def ends(sparse_shape, dtype, *, reached=False):
     `reached`: whether indices are about to be computed, which must fit into their dtype.
 
     Raises:
-      ValueError: they do not. (Dimensions of more than 2^31 elements are handled separately,
-        because int32 cannot represent their indices.)
+        ValueError: they do not. (Dimensions of more than 2^31 elements are handled separately,
+          because int32 cannot represent their indices.)
     """
     top = np.iinfo(dtype).max
     if any(n > top for n in sparse_shape) and (reached or np.dtype(dtype).itemsize < 4):

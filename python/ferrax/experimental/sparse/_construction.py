@@ -64,25 +64,25 @@ def bcoo_fromdense(mat: Array, *, nse: int | None = None, n_batch: int = 0, n_de
     """The BCOO array of a dense one.
 
     Args:
-      mat: an array.
-      nse: the number of elements to specify in each batch; by default the number of nonzero ones,
-        which is unknown for a traced array. If there are fewer, the rest has indices outside; if
-        there are more, the last ones are dropped.
-      n_batch, n_dense: how many of the first dimensions are batch dimensions, and how many of the
-        last are dense.
-      index_dtype: of the indices.
+        mat: an array.
+        nse: the number of elements to specify in each batch; by default the number of nonzero ones,
+          which is unknown for a traced array. If there are fewer, the rest has indices outside; if
+          there are more, the last ones are dropped.
+        n_batch, n_dense: how many of the first dimensions are batch dimensions, and how many of the
+          last are dense.
+        index_dtype: of the indices.
 
     Returns:
-      a BCOO array with sorted unique indices.
+        a BCOO array with sorted unique indices.
 
     Raises:
-      ConcretizationTypeError: `mat` is traced, and `nse` is not given.
-      ValueError: n_batch and n_dense are more than the dimensions, or a size does not fit
-        into index_dtype. TypeError: index_dtype is not an integer dtype.
+        ConcretizationTypeError: `mat` is traced, and `nse` is not given.
+        ValueError: n_batch and n_dense are more than the dimensions, or a size does not fit
+          into index_dtype. TypeError: index_dtype is not an integer dtype.
 
-        >>> bcoo_fromdense(jnp.array([[0.0, 2.0], [1.0, 0.0]])).indices
-        Array([[0, 1],
-               [1, 0]], dtype=int32)
+    >>> bcoo_fromdense(jnp.array([[0.0, 2.0], [1.0, 0.0]])).indices
+    Array([[0, 1],
+           [1, 0]], dtype=int32)
     """
     mat = jnp.asarray(mat)
     n_batch, n_dense = checked_split("bcoo_fromdense", mat.ndim, n_batch, n_dense)
@@ -110,17 +110,17 @@ def bcoo_todense(mat: BCOO) -> Array:
     """The dense array of a BCOO one.
 
     Args:
-      mat: a BCOO array.
+        mat: a BCOO array.
 
     Returns:
-      an array of its shape and dtype.
+        an array of its shape and dtype.
 
     Raises:
-      TypeError: it is not a BCOO array.
+        TypeError: it is not a BCOO array.
 
-        >>> bcoo_todense(bcoo_eye(2, 2, 0))
-        Array([[1., 0.],
-               [0., 1.]], dtype=float32)
+    >>> bcoo_todense(bcoo_eye(2, 2, 0))
+    Array([[1., 0.],
+           [0., 1.]], dtype=float32)
     """
     check_bcoo("bcoo_todense", mat)
     (nb, _, _), (batch, sparse, dense) = props(mat)
@@ -132,17 +132,17 @@ def bcoo_extract(sparr: BCOO, arr: ArrayLike, *, assume_unique: bool | None = No
     """A dense array's elements at a sparse array's indices.
 
     Args:
-      sparr: a BCOO array with the indices to use.
-      arr: an array of its shape.
-      assume_unique: False: of elements with equal indices, the first takes the value, and the
-        others are zero. True: all take it. By default what `sparr` promises.
+        sparr: a BCOO array with the indices to use.
+        arr: an array of its shape.
+        assume_unique: False: of elements with equal indices, the first takes the value, and the
+          others are zero. True: all take it. By default what `sparr` promises.
 
     Returns:
-      a BCOO array with the indices of `sparr` and the dtype of `arr`.
+        a BCOO array with the indices of `sparr` and the dtype of `arr`.
 
     Raises:
-      ValueError: the shapes differ.
-      TypeError: `sparr` is not a BCOO array.
+        ValueError: the shapes differ.
+        TypeError: `sparr` is not a BCOO array.
     """
     check_bcoo("bcoo_extract", sparr)
     arr = jnp.asarray(arr)
@@ -166,15 +166,15 @@ def bcoo_from_scipy_sparse(mat, *, index_dtype=None, n_dense=0, n_batch=0):
     """The BCOO array of a matrix of scipy.sparse.
 
     Args:
-      mat: a matrix or array of any format of scipy.sparse.
-      index_dtype: of the indices; by default int32.
-      n_dense, n_batch: must be 0: a scipy matrix has sparse dimensions only.
+        mat: a matrix or array of any format of scipy.sparse.
+        index_dtype: of the indices; by default int32.
+        n_dense, n_batch: must be 0: a scipy matrix has sparse dimensions only.
 
     Returns:
-      a BCOO array whose elements are in the order of `mat.tocoo()`.
+        a BCOO array whose elements are in the order of `mat.tocoo()`.
 
     Raises:
-      NotImplementedError: n_dense or n_batch is not 0.
+        NotImplementedError: n_dense or n_batch is not 0.
     """
     if n_dense or n_batch:
         raise NotImplementedError("BCOO.fromscipy with nonzero n_dense/n_batch")

@@ -43,21 +43,21 @@ def bcoo_conv_general_dilated(
     """`lax.conv_general_dilated` of BCOO arrays.
 
     Args:
-      lhs, rhs: BCOO arrays or arrays, of one dtype; their layouts may differ.
-      window_strides, padding, lhs_dilation, rhs_dilation: as in `lax.conv_general_dilated`, with any
-        number of spatial dimensions.
-      dimension_numbers, feature_group_count, batch_group_count: the same.
-      precision: has no effect.
-      out_sharding: is refused.
-      preferred_element_type: the dtype of the result.
+        lhs, rhs: BCOO arrays or arrays, of one dtype; their layouts may differ.
+        window_strides, padding, lhs_dilation, rhs_dilation: as in `lax.conv_general_dilated`, with
+          any number of spatial dimensions.
+        dimension_numbers, feature_group_count, batch_group_count: the same.
+        precision: has no effect.
+        out_sharding: is refused.
+        preferred_element_type: the dtype of the result.
 
     Returns:
-      a BCOO array whose dimensions are sparse; batch and feature dimensions of size 1 before the
-      spatial ones are batch dimensions.
+        a BCOO array whose dimensions are sparse; batch and feature dimensions of size 1 before the
+        spatial ones are batch dimensions.
 
     Raises:
-      TypeError: the dtypes differ, or the shapes do not fit.
-      ValueError: as `lax.conv_general_dilated` raises.
+        TypeError: the dtypes differ, or the shapes do not fit.
+        ValueError: as `lax.conv_general_dilated` raises.
     """
     lhs, rhs = (x if isinstance(x, BCOO) else jnp.asarray(x) for x in (lhs, rhs))
     if lhs.dtype != rhs.dtype:

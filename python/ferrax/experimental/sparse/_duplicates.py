@@ -48,13 +48,13 @@ def bcoo_sort_indices(mat: BCOO) -> BCOO:
     """A BCOO array with its indices in lexicographic order.
 
     Args:
-      mat: a BCOO array.
+        mat: a BCOO array.
 
     Returns:
-      the same array; equal indices keep their order.
+        the same array; equal indices keep their order.
 
     Raises:
-      TypeError: it is not a BCOO array.
+        TypeError: it is not a BCOO array.
     """
     check_bcoo("bcoo_sort_indices", mat)
     nb = mat.n_batch
@@ -67,21 +67,21 @@ def bcoo_sum_duplicates(mat: BCOO, nse: int | None = None) -> BCOO:
     """A BCOO array with sorted indices, each once: elements with equal indices are summed.
 
     Args:
-      mat: a BCOO array.
-      nse: the number of elements of each batch of the result; by default the number of distinct
-        ones, which is unknown for traced indices. If there are fewer, the rest has indices outside;
-        if there are more, the last ones are dropped.
+        mat: a BCOO array.
+        nse: the number of elements of each batch of the result; by default the number of distinct
+          ones, which is unknown for traced indices. If there are fewer, the rest has indices
+          outside; if there are more, the last ones are dropped.
 
     Returns:
-      a BCOO array with sorted unique indices.
+        a BCOO array with sorted unique indices.
 
     Raises:
-      ValueError: the indices are traced, and `nse` is not given; or it is negative.
-      TypeError: `mat` is not a BCOO array.
+        ValueError: the indices are traced, and `nse` is not given; or it is negative.
+        TypeError: `mat` is not a BCOO array.
 
-        >>> from ferrax.experimental import sparse
-        >>> bcoo_sum_duplicates(sparse.BCOO((jnp.array([1.0, 2.0]), jnp.array([[1], [1]])), shape=(3,)))
-        BCOO(float32[3], nse=1)
+    >>> from ferrax.experimental import sparse
+    >>> bcoo_sum_duplicates(sparse.BCOO((jnp.array([1.0, 2.0]), jnp.array([[1], [1]])), shape=(3,)))
+    BCOO(float32[3], nse=1)
     """
     return sum_duplicates(mat, nse, remove_zeros=False)
 

@@ -28,21 +28,21 @@ def lobpcg_standard(A: Array | Callable[[Array], Array], X: Array, m: int = 100,
     """The largest k eigenvalues of a Hermitian matrix, and their vectors, by LOBPCG.
 
     Args:
-      A: a Hermitian matrix (n, n), a sparse one, or a function of (n, k) that gives its product.
-      X: (n, k), of full rank: the starting vectors. 5 k must be less than n.
-      m: the largest number of iterations.
-      tol: an eigenpair has converged when the norm of A v - lambda v is less than tol 10 n
-        (lambda + |A v|); by default the spacing of the dtype.
+        A: a Hermitian matrix (n, n), a sparse one, or a function of (n, k) that gives its product.
+        X: (n, k), of full rank: the starting vectors. 5 k must be less than n.
+        m: the largest number of iterations.
+        tol: an eigenpair has converged when the norm of A v - lambda v is less than tol 10 n
+          (lambda + |A v|); by default the spacing of the dtype.
 
     Returns:
-      (eigenvalues (k,), largest first; vectors (n, k); the number of iterations).
+        (eigenvalues (k,), largest first; vectors (n, k); the number of iterations).
 
     Raises:
-      ValueError: k is 0 or too large, or A does not fit X, by its shape or the dtype of its
-        products.
+        ValueError: k is 0 or too large, or A does not fit X, by its shape or the dtype of its
+          products.
 
-        >>> lobpcg_standard(jnp.diag(jnp.arange(20.0)), jnp.ones((20, 1)))[0].round(3)
-        Array([19.], dtype=float32)
+    >>> lobpcg_standard(jnp.diag(jnp.arange(20.0)), jnp.ones((20, 1)))[0].round(3)
+    Array([19.], dtype=float32)
     """
     X = jnp.asarray(X)
     if X.ndim != 2:

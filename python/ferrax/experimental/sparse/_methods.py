@@ -171,15 +171,15 @@ def _sum_duplicates(self: BCOO, nse: int | None = None, remove_zeros: bool = Tru
     """The array with sorted indices, each once: elements with equal indices are summed.
 
     Args:
-      nse: the number of elements of each batch of the result; by default the number of distinct
-        ones, which is unknown for traced indices.
-      remove_zeros: whether zero elements are removed first.
+        nse: the number of elements of each batch of the result; by default the number of distinct
+          ones, which is unknown for traced indices.
+        remove_zeros: whether zero elements are removed first.
 
     Returns:
-      a BCOO array.
+        a BCOO array.
 
     Raises:
-      ValueError: the indices are traced, and `nse` is not given.
+        ValueError: the indices are traced, and `nse` is not given.
     """
     return sum_duplicates(self, nse, remove_zeros)
 

@@ -66,25 +66,25 @@ def bcoo_dot_general(
     """`lax.dot_general` where one operand or both are BCOO arrays.
 
     Args:
-      lhs, rhs: arrays or BCOO arrays.
-      dimension_numbers: ((lhs contracting, rhs contracting), (lhs batch, rhs batch)): any
-        dimensions, batch, sparse or dense ones.
-      precision: has no effect: sums are in the dtype of the result.
-      preferred_element_type: the dtype of the result; by default that to which the operands
-        promote.
-      out_sharding: is refused.
+        lhs, rhs: arrays or BCOO arrays.
+        dimension_numbers: ((lhs contracting, rhs contracting), (lhs batch, rhs batch)): any
+          dimensions, batch, sparse or dense ones.
+        precision: has no effect: sums are in the dtype of the result.
+        preferred_element_type: the dtype of the result; by default that to which the operands
+          promote.
+        out_sharding: is refused.
 
     Returns:
-      an array (batch, rest of lhs, rest of rhs); of two sparse arrays a BCOO array with sorted
-      unique indices, and at most as many elements as they have pairs.
+        an array (batch, rest of lhs, rest of rhs); of two sparse arrays a BCOO array with sorted
+        unique indices, and at most as many elements as they have pairs.
 
     Raises:
-      TypeError: dimensions do not fit, or an operand is a sparse array of another kind.
+        TypeError: dimensions do not fit, or an operand is a sparse array of another kind.
 
-        >>> from ferrax.experimental import sparse
-        >>> bcoo_dot_general(sparse.eye(2), jnp.ones((2, 1)), dimension_numbers=(([1], [0]), ([], [])))
-        Array([[1.],
-               [1.]], dtype=float32)
+    >>> from ferrax.experimental import sparse
+    >>> bcoo_dot_general(sparse.eye(2), jnp.ones((2, 1)), dimension_numbers=(([1], [0]), ([], [])))
+    Array([[1.],
+           [1.]], dtype=float32)
     """
     if out_sharding is not None:
         no_sharding("bcoo_dot_general", out_sharding)
@@ -217,20 +217,20 @@ def bcoo_dot_general_sampled(A: Array, B: Array, indices: Array, *, dimension_nu
     not computed.
 
     Args:
-      A, B: arrays.
-      indices: (*batch, nse, n_sparse) integers, into the result's dimensions behind the batch
-        dimensions.
-      dimension_numbers: ((A contracting, B contracting), (A batch, B batch)).
+        A, B: arrays.
+        indices: (*batch, nse, n_sparse) integers, into the result's dimensions behind the batch
+          dimensions.
+        dimension_numbers: ((A contracting, B contracting), (A batch, B batch)).
 
     Returns:
-      (*batch, nse, *dense): a BCOO array's data for these indices; zero for those outside.
+        (*batch, nse, *dense): a BCOO array's data for these indices; zero for those outside.
 
     Raises:
-      TypeError: dimensions do not fit, or the indices are not integers.
-      ValueError: the indices have more dimensions than the result.
+        TypeError: dimensions do not fit, or the indices are not integers.
+        ValueError: the indices have more dimensions than the result.
 
-        >>> bcoo_dot_general_sampled(jnp.ones((2, 3)), jnp.ones((3, 2)), jnp.array([[0, 1]]), dimension_numbers=(([1], [0]), ([], [])))
-        Array([3.], dtype=float32)
+    >>> bcoo_dot_general_sampled(jnp.ones((2, 3)), jnp.ones((3, 2)), jnp.array([[0, 1]]), dimension_numbers=(([1], [0]), ([], [])))
+    Array([3.], dtype=float32)
     """
     A, B, indices = jnp.asarray(A), jnp.asarray(B), jnp.asarray(indices)
     (ac, bc), (ab, bb) = checked_dot(A, B, dimension_numbers)
@@ -270,16 +270,16 @@ def bcoo_multiply_dense(sp_mat: BCOO, v: Array) -> Array:
     """The data of a BCOO array times a dense one, element by element.
 
     Args:
-      sp_mat: a BCOO array.
-      v: an array of its dtype, or a scalar, whose shape broadcasts to that of the sparse array.
+        sp_mat: a BCOO array.
+        v: an array of its dtype, or a scalar, whose shape broadcasts to that of the sparse array.
 
     Returns:
-      an array: the data of the product, which has the indices of `sp_mat`.
+        an array: the data of the product, which has the indices of `sp_mat`.
 
     Raises:
-      TypeError: the dtypes differ.
-      ValueError: the shapes do not broadcast.
-      NotImplementedError: the product would be larger than `sp_mat`.
+        TypeError: the dtypes differ.
+        ValueError: the shapes do not broadcast.
+        NotImplementedError: the product would be larger than `sp_mat`.
     """
     check_bcoo("bcoo_multiply_dense", sp_mat)
     v = v if isinstance(v, Array) else jnp.asarray(v, sp_mat.dtype if np.ndim(v) == 0 and not hasattr(v, "dtype") else None)
@@ -318,19 +318,20 @@ def bcoo_multiply_sparse(lhs: BCOO, rhs: BCOO) -> BCOO:
     """The product of two BCOO arrays, element by element.
 
     Args:
-      lhs, rhs: BCOO arrays of equally many dimensions and dense dimensions, whose shapes broadcast.
+        lhs, rhs: BCOO arrays of equally many dimensions and dense dimensions, whose shapes
+          broadcast.
 
     Returns:
-      a BCOO array. If one operand has the result's shape, the result has its indices, the shorter
-      one's if both have; else it has an element for each pair.
+        a BCOO array. If one operand has the result's shape, the result has its indices, the shorter
+        one's if both have; else it has an element for each pair.
 
     Raises:
-      TypeError: their numbers of dimensions differ, or the shapes do not broadcast.
-      NotImplementedError: they have different numbers of dense dimensions.
+        TypeError: their numbers of dimensions differ, or the shapes do not broadcast.
+        NotImplementedError: they have different numbers of dense dimensions.
 
-        >>> from ferrax.experimental import sparse
-        >>> bcoo_multiply_sparse(sparse.eye(2), sparse.eye(2))
-        BCOO(float32[2, 2], nse=2)
+    >>> from ferrax.experimental import sparse
+    >>> bcoo_multiply_sparse(sparse.eye(2), sparse.eye(2))
+    BCOO(float32[2, 2], nse=2)
     """
     check_bcoo("bcoo_multiply_sparse", lhs, rhs)
     if lhs.ndim != rhs.ndim:
@@ -383,7 +384,7 @@ def _multiply_pairs(lhs, rhs, shape):
 
 
 def _multiply_at(lhs, rhs, shape):
-    """lhs times the elements of rhs at the indices of lhs."""
+    """`lhs` times the elements of rhs at the indices of lhs."""
     (nb, ns, _), (_, sparse, _) = props(lhs)
     real = np.array([j for j in range(ns) if rhs.shape[nb + j] == sparse[j]], np.int32)
     rhs_sparse = rhs.shape[nb : nb + ns]

@@ -53,13 +53,13 @@ def todense(arr: JAXSparse | Array) -> Array:
     dense one.
 
     Args:
-      arr: a sparse array or an array.
+        arr: a sparse array or an array.
 
     Returns:
-      an array.
+        an array.
 
-        >>> todense(BCOO.fromdense(jnp.array([0, 3])))
-        Array([0, 3], dtype=int32)
+    >>> todense(BCOO.fromdense(jnp.array([0, 3])))
+    Array([0, 3], dtype=int32)
     """
     if isinstance(arr, JAXSparse):
         return arr.todense()

@@ -52,19 +52,20 @@ def bcoo_transpose(mat: BCOO, *, permutation: Sequence[int]) -> BCOO:
     """A BCOO array with its dimensions in another order.
 
     Args:
-      mat: a BCOO array.
-      permutation: of its dimensions; batch, sparse and dense dimensions each stay among themselves.
+        mat: a BCOO array.
+        permutation: of its dimensions; batch, sparse and dense dimensions each stay among
+          themselves.
 
     Returns:
-      a BCOO array; dimension i is dimension permutation[i] of `mat`.
+        a BCOO array; dimension i is dimension permutation[i] of `mat`.
 
     Raises:
-      TypeError: it is not a permutation.
-      NotImplementedError: it exchanges dimensions of two kinds (`update_layout` changes kinds).
+        TypeError: it is not a permutation.
+        NotImplementedError: it exchanges dimensions of two kinds (`update_layout` changes kinds).
 
-        >>> from ferrax.experimental import sparse
-        >>> bcoo_transpose(sparse.BCOO.fromdense(jnp.array([[0.0, 1.0]])), permutation=(1, 0)).indices
-        Array([[1, 0]], dtype=int32)
+    >>> from ferrax.experimental import sparse
+    >>> bcoo_transpose(sparse.BCOO.fromdense(jnp.array([[0.0, 1.0]])), permutation=(1, 0)).indices
+    Array([[1, 0]], dtype=int32)
     """
     check_bcoo("bcoo_transpose", mat)
     permutation = tuple(operator.index(p) for p in permutation)
@@ -91,17 +92,17 @@ def bcoo_broadcast_in_dim(mat: BCOO, *, shape: Sequence[int], broadcast_dimensio
     one are dense, the others sparse; elements are repeated along sparse dimensions that grow.
 
     Args:
-      mat: a BCOO array.
-      shape: of the result.
-      broadcast_dimensions: increasing: the position of each dimension of `mat` in the result.
-      sharding: has no effect.
+        mat: a BCOO array.
+        shape: of the result.
+        broadcast_dimensions: increasing: the position of each dimension of `mat` in the result.
+        sharding: has no effect.
 
     Returns:
-      a BCOO array of that shape.
+        a BCOO array of that shape.
 
     Raises:
-      ValueError: there are not as many broadcast_dimensions as dimensions, or they do not increase,
-        or a size is neither 1 nor that of the result.
+        ValueError: there are not as many broadcast_dimensions as dimensions, or they do not
+          increase, or a size is neither 1 nor that of the result.
     """
     check_bcoo("bcoo_broadcast_in_dim", mat)
     if sharding is not None:
@@ -159,17 +160,17 @@ def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
     """`lax.concatenate` of BCOO arrays.
 
     Args:
-      operands: BCOO arrays of equal shapes but for one dimension, with equal numbers of batch and
-        dense dimensions, and one dtype.
-      dimension: that one, a batch or a sparse dimension.
+        operands: BCOO arrays of equal shapes except for one dimension, with equal numbers of batch
+          and dense dimensions, and one dtype.
+        dimension: a batch or a sparse dimension, along which they are joined.
 
     Returns:
-      a BCOO array.
+        a BCOO array.
 
     Raises:
-      ValueError: there are no arrays, one is not a BCOO array, or their layouts differ.
-      TypeError: shapes or dtypes differ, or the dimension is out of range.
-      NotImplementedError: it is a dense dimension.
+        ValueError: there are no arrays, one is not a BCOO array, or their layouts differ.
+        TypeError: shapes or dtypes differ, or the dimension is out of range.
+        NotImplementedError: it is a dense dimension.
     """
     operands = list(operands)
     dimension = operator.index(dimension)
@@ -226,15 +227,15 @@ def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:
     """The sum of a BCOO array over some dimensions.
 
     Args:
-      mat: a BCOO array.
-      axes: dimensions, counted from the front or the end.
+        mat: a BCOO array.
+        axes: dimensions, counted from the front or the end.
 
     Returns:
-      a BCOO array. Along a sparse dimension elements are not merged, so indices may no longer be
-      unique; batches are concatenated.
+        a BCOO array. Along a sparse dimension elements are not merged, so indices may no longer be
+        unique; batches are concatenated.
 
     Raises:
-      ValueError: the dimension does not exist.
+        ValueError: the dimension does not exist.
     """
     check_bcoo("bcoo_reduce_sum", mat)
     axes = sorted({_axis(a, mat.ndim) for a in axes})
@@ -304,24 +305,24 @@ def bcoo_reshape(mat: BCOO, *, new_sizes: Sequence[int], dimensions: Sequence[in
     """`lax.reshape` of a BCOO array.
 
     Args:
-      mat: a BCOO array.
-      new_sizes: the new shape, with the same number of elements; batch, sparse and dense dimensions
-        must not mix.
-      dimensions: the order in which the dimensions are read; each kind is permuted separately.
-      sharding: has no effect.
+        mat: a BCOO array.
+        new_sizes: the new shape, with the same number of elements; batch, sparse and dense
+          dimensions must not mix.
+        dimensions: the order in which the dimensions are read; each kind is permuted separately.
+        sharding: has no effect.
 
     Returns:
-      a BCOO array of that shape.
+        a BCOO array of that shape.
 
     Raises:
-      ValueError: it has another number of elements, dimensions of two kinds would mix, or indices
-        do not fit into their dtype.
-      NotImplementedError: `dimensions` exchanges dimensions of two kinds.
+        ValueError: it has another number of elements, dimensions of two kinds would mix, or indices
+          do not fit into their dtype.
+        NotImplementedError: `dimensions` exchanges dimensions of two kinds.
 
-        >>> from ferrax.experimental import sparse
-        >>> bcoo_reshape(sparse.eye(2), new_sizes=(4,)).indices
-        Array([[0],
-               [3]], dtype=int32)
+    >>> from ferrax.experimental import sparse
+    >>> bcoo_reshape(sparse.eye(2), new_sizes=(4,)).indices
+    Array([[0],
+           [3]], dtype=int32)
     """
     check_bcoo("bcoo_reshape", mat)
     if sharding is not None:
@@ -364,14 +365,14 @@ def bcoo_squeeze(arr: BCOO, *, dimensions: Sequence[int]) -> BCOO:
     """A BCOO array without some of its dimensions of size 1.
 
     Args:
-      arr: a BCOO array.
-      dimensions: which, counted from the front or the end.
+        arr: a BCOO array.
+        dimensions: which, counted from the front or the end.
 
     Returns:
-      a BCOO array.
+        a BCOO array.
 
     Raises:
-      ValueError: one is of another size, named twice, or not there.
+        ValueError: one is of another size, named twice, or not there.
     """
     check_bcoo("bcoo_squeeze", arr)
     axes = [_axis(a, arr.ndim) for a in dimensions]
@@ -395,14 +396,14 @@ def bcoo_rev(operand: BCOO, dimensions: Sequence[int]) -> BCOO:
     """`lax.rev` of a BCOO array.
 
     Args:
-      operand: a BCOO array.
-      dimensions: which are reversed.
+        operand: a BCOO array.
+        dimensions: which are reversed.
 
     Returns:
-      a BCOO array.
+        a BCOO array.
 
     Raises:
-      TypeError: a dimension is named twice, or is not there.
+        TypeError: a dimension is named twice, or is not there.
     """
     check_bcoo("bcoo_rev", operand)
     dims = tuple(operator.index(d) for d in dimensions)

@@ -51,16 +51,16 @@ def bcoo_slice(mat: BCOO, *, start_indices: Sequence[int], limit_indices: Sequen
     """`lax.slice` of a BCOO array.
 
     Args:
-      mat: a BCOO array.
-      start_indices, limit_indices: start and exclusive end of the slice in each dimension.
-      strides: positive, of each dimension; by default 1.
+        mat: a BCOO array.
+        start_indices, limit_indices: start and exclusive end of the slice in each dimension.
+        strides: positive, of each dimension; by default 1.
 
     Returns:
-      a BCOO array with at most as many elements as the slice.
+        a BCOO array with at most as many elements as the slice.
 
     Raises:
-      ValueError: there are too few or too many, they are not within the shape, or a stride is not
-        positive.
+        ValueError: there are too few or too many, they are not within the shape, or a stride is not
+          positive.
     """
     check_bcoo("bcoo_slice", mat)
     starts, limits = [operator.index(i) for i in start_indices], [operator.index(i) for i in limit_indices]
@@ -75,7 +75,7 @@ def bcoo_slice(mat: BCOO, *, start_indices: Sequence[int], limit_indices: Sequen
     (nb, ns, _), (batch, sparse, _) = props(mat)
 
     def part(x, dims, offset):
-        """x sliced along its leading dimensions, shared ones excepted, and, from `offset`, along
+        """`x` sliced along its leading dimensions, shared ones excepted, and, from `offset`, along
         its last.
         """
         at = [(0, d, 1) for d in x.shape]
@@ -105,17 +105,17 @@ def bcoo_dynamic_slice(mat: BCOO, start_indices: Sequence[Any], slice_sizes: Seq
     """`lax.dynamic_slice` of a BCOO array.
 
     Args:
-      mat: a BCOO array.
-      start_indices: a scalar of an integer dtype for each dimension, or an array of them. The slice
-        is moved to lie within the shape.
-      slice_sizes: its sizes.
+        mat: a BCOO array.
+        start_indices: a scalar of an integer dtype for each dimension, or an array of them. The
+          slice is moved to lie within the shape.
+        slice_sizes: its sizes.
 
     Returns:
-      a BCOO array with at most as many elements as the slice.
+        a BCOO array with at most as many elements as the slice.
 
     Raises:
-      ValueError: there are not as many indices or sizes as dimensions.
-      TypeError: a size does not fit, or an index is not an integer.
+        ValueError: there are not as many indices or sizes as dimensions.
+        TypeError: a size does not fit, or an index is not an integer.
     """
     check_bcoo("bcoo_dynamic_slice", mat)
     starts = list(start_indices)
@@ -244,22 +244,22 @@ def bcoo_update_layout(mat: BCOO, *, n_batch: int | None = None, n_dense: int | 
     """The same elements with another number of batch and dense dimensions.
 
     Args:
-      mat: a BCOO array.
-      n_batch, n_dense: of the result; by default those of `mat`.
-      on_inefficient: "error", "warn" or None: the reaction if sparse dimensions of more than one
-        element become batch or dense dimensions, which stores many zeros.
+        mat: a BCOO array.
+        n_batch, n_dense: of the result; by default those of `mat`.
+        on_inefficient: "error", "warn" or None: the reaction if sparse dimensions of more than one
+          element become batch or dense dimensions, which stores many zeros.
 
     Returns:
-      a BCOO array of the same shape.
+        a BCOO array of the same shape.
 
     Raises:
-      SparseEfficiencyError: it would store many zeros.
-      ValueError: the numbers are negative or more than the dimensions, or on_inefficient is
-        unknown.
+        SparseEfficiencyError: it would store many zeros.
+        ValueError: the numbers are negative or more than the dimensions, or on_inefficient is
+          unknown.
 
-        >>> from ferrax.experimental import sparse
-        >>> bcoo_update_layout(sparse.BCOO.fromdense(jnp.eye(2), n_batch=1), n_batch=0)
-        BCOO(float32[2, 2], nse=2)
+    >>> from ferrax.experimental import sparse
+    >>> bcoo_update_layout(sparse.BCOO.fromdense(jnp.eye(2), n_batch=1), n_batch=0)
+    BCOO(float32[2, 2], nse=2)
     """
     check_bcoo("bcoo_update_layout", mat)
     n_batch = mat.n_batch if n_batch is None else operator.index(n_batch)

@@ -33,20 +33,20 @@ def spsolve(data: ArrayLike, indices: ArrayLike, indptr: ArrayLike, b: ArrayLike
     """The solution of a sparse linear system A x = b, by Gaussian elimination on the host.
 
     Args:
-      data, indices, indptr: A, (n, n), by compressed rows.
-      b: the right side, (n,).
-      tol: accepted without effect, as in JAX on a CPU: a matrix is singular if a pivot is zero.
-      reorder: 0: eliminate in the given order; 1, 2, 3: in an order of small bandwidth.
+        data, indices, indptr: A, (n, n), by compressed rows.
+        b: the right side, (n,).
+        tol: accepted without effect, as in JAX on a CPU: a matrix is singular if a pivot is zero.
+        reorder: 0: eliminate in the given order; 1, 2, 3: in an order of small bandwidth.
 
     Returns:
-      x, (n,), of the dtype of `b`; nan if A is singular. It is differentiated as a solution of the
-      system, with respect to `data` and `b`, and mapped by `vmap`.
+        x, (n,), of the dtype of `b`; nan if A is singular. It is differentiated as a solution of
+        the system, with respect to `data` and `b`, and mapped by `vmap`.
 
     Raises:
-      ValueError: the arrays are not vectors, or their lengths do not fit.
+        ValueError: the arrays are not vectors, or their lengths do not fit.
 
-        >>> spsolve(jnp.array([2.0, 1.0, 4.0]), jnp.array([0, 1, 1]), jnp.array([0, 2, 3]), jnp.array([4.0, 8.0]))
-        Array([1., 2.], dtype=float32)
+    >>> spsolve(jnp.array([2.0, 1.0, 4.0]), jnp.array([0, 1, 1]), jnp.array([0, 2, 3]), jnp.array([4.0, 8.0]))
+    Array([1., 2.], dtype=float32)
     """
     del tol
     data, indices, indptr, b = map(jnp.asarray, (data, indices, indptr, b))

@@ -23,7 +23,7 @@ def _plain(x):
 
 
 def _widened(x, nse, n_batch):
-    """x with `nse` elements, new ones outside."""
+    """`x` with `nse` elements, new ones outside."""
     x = made(*materialized(x), x.shape)
     if x.nse == nse:
         return x

@@ -99,20 +99,20 @@ def value_and_grad(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, ha
     elements, and has their indices.
 
     Args:
-      fun: a function of pytrees, whose result is a scalar.
-      argnums: which arguments: a number or several.
-      has_aux: whether it returns a pair of the scalar and something else.
-      **kwargs: as for `value_and_grad`: `holomorphic`, `allow_int`.
+        fun: a function of pytrees, whose result is a scalar.
+        argnums: which arguments: a number or several.
+        has_aux: whether it returns a pair of the scalar and something else.
+        **kwargs: as for `value_and_grad`: `holomorphic`, `allow_int`.
 
     Returns:
-      a function with the value and the gradient.
+        a function with the value and the gradient.
 
     Raises:
-      TypeError: an argument or the result has the wrong dtype or shape.
+        TypeError: an argument or the result has the wrong dtype or shape.
 
-        >>> X = BCOO.fromdense(jnp.arange(6.0))
-        >>> value_and_grad(lambda X, y: X @ y)(X, jnp.ones(6))
-        (Array(15., dtype=float32), BCOO(float32[6], nse=5))
+    >>> X = BCOO.fromdense(jnp.arange(6.0))
+    >>> value_and_grad(lambda X, y: X @ y)(X, jnp.ones(6))
+    (Array(15., dtype=float32), BCOO(float32[6], nse=5))
     """
     run = _by_data(_value_and_grad, fun, argnums, has_aux, kwargs, _with_data, lambda result, chosen: (result[0], chosen(result[1])))
     return restorable(value_and_grad, fun, argnums, has_aux, **kwargs)(wraps(fun, "value_and_grad_{fun}", _DOC)(run))
@@ -123,20 +123,20 @@ def grad(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: boo
     and has their indices.
 
     Args:
-      fun: a function of pytrees, whose result is a scalar.
-      argnums: which arguments: a number or several.
-      has_aux: whether it returns a pair of the scalar and something else.
-      **kwargs: as for `grad`: `holomorphic`, `allow_int`.
+        fun: a function of pytrees, whose result is a scalar.
+        argnums: which arguments: a number or several.
+        has_aux: whether it returns a pair of the scalar and something else.
+        **kwargs: as for `grad`: `holomorphic`, `allow_int`.
 
     Returns:
-      a function with the gradient; with `has_aux`, a pair of it and something else.
+        a function with the gradient; with `has_aux`, a pair of it and something else.
 
     Raises:
-      TypeError: an argument or the result has the wrong dtype or shape.
+        TypeError: an argument or the result has the wrong dtype or shape.
 
-        >>> X = BCOO.fromdense(jnp.arange(6.0))
-        >>> grad(lambda X, y: X @ y)(X, jnp.ones(6))
-        BCOO(float32[6], nse=5)
+    >>> X = BCOO.fromdense(jnp.arange(6.0))
+    >>> grad(lambda X, y: X @ y)(X, jnp.ones(6))
+    BCOO(float32[6], nse=5)
     """
 
     def after(result, chosen):
@@ -181,18 +181,18 @@ def jacfwd(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: b
     """`jax.jacfwd`, where arguments may be sparse arrays.
 
     Args:
-      fun: a function of pytrees, whose result is a pytree of arrays.
-      argnums: which arguments: a number or several.
-      has_aux: whether it returns a pair of that and something else.
-      **kwargs: as for `jacfwd`: `holomorphic`.
+        fun: a function of pytrees, whose result is a pytree of arrays.
+        argnums: which arguments: a number or several.
+        has_aux: whether it returns a pair of that and something else.
+        **kwargs: as for `jacfwd`: `holomorphic`.
 
     Returns:
-      a function with the Jacobian: for a BCOO argument, a BCOO array with the result's dimensions
-      as batch dimensions before those of the argument.
+        a function with the Jacobian: for a BCOO argument, a BCOO array with the result's dimensions
+        as batch dimensions before those of the argument.
 
     Raises:
-      NotImplementedError: the result is sparse.
-      TypeError: an argument has the wrong dtype.
+        NotImplementedError: the result is sparse.
+        TypeError: an argument has the wrong dtype.
     """
     return _jacobian(_jacfwd, fun, argnums, has_aux, kwargs, "jacfwd")
 

@@ -37,20 +37,20 @@ def empty(shape: Sequence[int], dtype: DTypeLike | None = None, index_dtype: DTy
     """A sparse array of zeros.
 
     Args:
-      shape: of the array.
-      dtype: of its elements; by default float32.
-      index_dtype: of its indices.
-      sparse_format: "bcoo", "bcsr", "coo", "csr" or "csc".
-      **kwds: of the format: `n_batch`, `n_dense` and `nse` for BCOO and BCSR.
+        shape: of the array.
+        dtype: of its elements; by default float32.
+        index_dtype: of its indices.
+        sparse_format: "bcoo", "bcsr", "coo", "csr" or "csc".
+        **kwds: of the format: `n_batch`, `n_dense` and `nse` for BCOO and BCSR.
 
     Returns:
-      the array.
+        the array.
 
     Raises:
-      ValueError: the format does not exist, or does not have that many dimensions.
+        ValueError: the format does not exist, or does not have that many dimensions.
 
-        >>> empty((2, 3))
-        BCOO(float32[2, 3], nse=0)
+    >>> empty((2, 3))
+    BCOO(float32[2, 3], nse=0)
     """
     return _format(sparse_format)._empty(shape, dtype=dtype, index_dtype=index_dtype, **kwds)
 
@@ -61,22 +61,22 @@ def eye(
     """A sparse matrix with ones on a diagonal.
 
     Args:
-      N, M: rows and columns; by default a square matrix.
-      k: which diagonal: 0 is the main one, positive ones lie above.
-      dtype: of the elements; by default float32.
-      index_dtype: of the indices.
-      sparse_format: "bcoo", "bcsr", "coo", "csr" or "csc".
-      **kwds: of the format: `n_batch` and `n_dense` for BCOO.
+        N, M: rows and columns; by default a square matrix.
+        k: which diagonal: 0 is the main one, positive ones lie above.
+        dtype: of the elements; by default float32.
+        index_dtype: of the indices.
+        sparse_format: "bcoo", "bcsr", "coo", "csr" or "csc".
+        **kwds: of the format: `n_batch` and `n_dense` for BCOO.
 
     Returns:
-      the matrix.
+        the matrix.
 
     Raises:
-      ValueError: the format does not exist, or a size is negative.
+        ValueError: the format does not exist, or a size is negative.
 
-        >>> eye(2, k=1).todense()
-        Array([[0., 1.],
-               [0., 0.]], dtype=float32)
+    >>> eye(2, k=1).todense()
+    Array([[0., 1.],
+           [0., 0.]], dtype=float32)
     """
     N = operator.index(N)
     M = N if M is None else operator.index(M)

@@ -37,22 +37,22 @@ class BCOO(JAXSparse):
     after them.
 
     Args:
-      args: (data, indices): data (*batch, nse, *dense), and integer indices (*batch, nse,
-        n_sparse). Batch dimensions of size 1 are broadcast.
-      shape: of the whole: (*batch, *sparse, *dense).
-      indices_sorted, unique_indices: promises about the indices: in lexicographic order; each once
-        (but for those outside).
+        args: (data, indices): data (*batch, nse, *dense), and integer indices (*batch, nse,
+          n_sparse). Batch dimensions of size 1 are broadcast.
+        shape: of the whole: (*batch, *sparse, *dense).
+        indices_sorted, unique_indices: promises about the indices: in lexicographic order; each
+          once (but for those outside).
 
     Attributes:
-      n_batch, n_sparse, n_dense: how many dimensions are of each kind. nse: the number of specified
-        elements of each batch.
+        n_batch, n_sparse, n_dense: how many dimensions are of each kind. nse: the number of
+          specified elements of each batch.
 
     Raises:
-      ValueError: the shapes of data and indices do not fit together, or do not fit the shape.
-      TypeError: the indices are not integers.
+        ValueError: the shapes of data and indices do not fit together, or do not fit the shape.
+        TypeError: the indices are not integers.
 
-        >>> BCOO.fromdense(jnp.array([[0.0, 2.0, 0.0], [1.0, 0.0, 4.0]]))
-        BCOO(float32[2, 3], nse=3)
+    >>> BCOO.fromdense(jnp.array([[0.0, 2.0, 0.0], [1.0, 0.0, 4.0]]))
+    BCOO(float32[2, 3], nse=3)
     """
 
     def __init__(self, args: tuple[Array, Array], *, shape: Sequence[int], indices_sorted: bool = False, unique_indices: bool = False) -> None:

@@ -49,18 +49,19 @@ class BCSR(JAXSparse):
     ones after them.
 
     Args:
-      args: (data, indices, indptr): data (*batch, nse, *dense), the columns (*batch, nse), and the
-        starts of the rows (*batch, rows + 1).
-      shape: of the whole.
-      indices_sorted, unique_indices: promises about the indices: in lexicographic order; each once.
+        args: (data, indices, indptr): data (*batch, nse, *dense), the columns (*batch, nse), and
+          the starts of the rows (*batch, rows + 1).
+        shape: of the whole.
+        indices_sorted, unique_indices: promises about the indices: in lexicographic order; each
+          once.
 
     Attributes:
-      n_batch, n_sparse, n_dense: how many dimensions are of each kind; n_sparse is 2. nse: the
-        number of specified elements of each batch.
+        n_batch, n_sparse, n_dense: how many dimensions are of each kind; n_sparse is 2. nse: the
+          number of specified elements of each batch.
 
     Raises:
-      ValueError: the shapes do not fit together.
-      TypeError: the indices are not integers.
+        ValueError: the shapes do not fit together.
+        TypeError: the indices are not integers.
     """
 
     def __init__(self, args: tuple[Array, Array, Array], *, shape: Sequence[int], indices_sorted: bool = False, unique_indices: bool = False) -> None:
@@ -147,8 +148,8 @@ class BCSR(JAXSparse):
         """The BCSR array of a matrix of scipy.sparse.
 
         Raises:
-          NotImplementedError: n_dense or n_batch is not 0: a scipy matrix has sparse dimensions
-            only.
+            NotImplementedError: n_dense or n_batch is not 0: a scipy matrix has sparse dimensions
+              only.
         """
         if n_dense or n_batch:
             raise NotImplementedError("BCSR from_scipy_sparse with nonzero n_dense/n_batch.")
@@ -253,22 +254,22 @@ def bcsr_fromdense(mat: ArrayLike, *, nse: int | None = None, n_batch: int = 0, 
     """The BCSR array of a dense one.
 
     Args:
-      mat: an array with two dimensions that are neither batch nor dense.
-      nse: the number of elements to specify in each batch; by default the number of nonzero ones,
-        which is unknown for a traced array.
-      n_batch, n_dense: how many of the first dimensions are batch dimensions, and how many of the
-        last are dense.
-      index_dtype: of the indices.
+        mat: an array with two dimensions that are neither batch nor dense.
+        nse: the number of elements to specify in each batch; by default the number of nonzero ones,
+          which is unknown for a traced array.
+        n_batch, n_dense: how many of the first dimensions are batch dimensions, and how many of the
+          last are dense.
+        index_dtype: of the indices.
 
     Returns:
-      a BCSR array.
+        a BCSR array.
 
     Raises:
-      ValueError: there are not two sparse dimensions.
-      ConcretizationTypeError: `mat` is traced, and `nse` is not given.
+        ValueError: there are not two sparse dimensions.
+        ConcretizationTypeError: `mat` is traced, and `nse` is not given.
 
-        >>> bcsr_fromdense(jnp.array([[0.0, 2.0], [1.0, 0.0]])).indices
-        Array([1, 0], dtype=int32)
+    >>> bcsr_fromdense(jnp.array([[0.0, 2.0], [1.0, 0.0]])).indices
+    Array([1, 0], dtype=int32)
     """
     mat = jnp.asarray(mat)
     n_batch, n_dense = checked_split("bcsr_fromdense", mat.ndim, n_batch, n_dense)
@@ -282,13 +283,13 @@ def bcsr_todense(mat: BCSR) -> Array:
     """The dense array of a BCSR one.
 
     Args:
-      mat: a BCSR array.
+        mat: a BCSR array.
 
     Returns:
-      an array of its shape and dtype.
+        an array of its shape and dtype.
 
     Raises:
-      TypeError: it is not a BCSR array.
+        TypeError: it is not a BCSR array.
     """
     _check("bcsr_todense", mat)
     return bcoo_todense(_to_bcoo(mat))
@@ -298,14 +299,14 @@ def bcsr_extract(indices: ArrayLike, indptr: ArrayLike, mat: ArrayLike) -> Array
     """A dense array's elements at the places of a BCSR array.
 
     Args:
-      indices, indptr: of the BCSR array: (*batch, nse) and (*batch, rows + 1).
-      mat: an array (*batch, rows, columns, *dense).
+        indices, indptr: of the BCSR array: (*batch, nse) and (*batch, rows + 1).
+        mat: an array (*batch, rows, columns, *dense).
 
     Returns:
-      (*batch, nse, *dense): the data; zero outside the shape.
+        (*batch, nse, *dense): the data; zero outside the shape.
 
     Raises:
-      ValueError: the shapes do not fit together.
+        ValueError: the shapes do not fit together.
     """
     indices, indptr, mat = jnp.asarray(indices), jnp.asarray(indptr), jnp.asarray(mat)
     n_batch = indices.ndim - 1
@@ -323,15 +324,15 @@ def bcsr_sum_duplicates(mat: BCSR, nse: int | None = None) -> BCSR:
     """A BCSR array with elements of equal indices summed, and columns in order.
 
     Args:
-      mat: a BCSR array.
-      nse: the number of elements of each batch of the result; by default the number of distinct
-        ones, which is unknown for traced indices.
+        mat: a BCSR array.
+        nse: the number of elements of each batch of the result; by default the number of distinct
+          ones, which is unknown for traced indices.
 
     Returns:
-      a BCSR array with sorted unique indices.
+        a BCSR array with sorted unique indices.
 
     Raises:
-      ValueError: the indices are traced, and `nse` is not given.
+        ValueError: the indices are traced, and `nse` is not given.
     """
     _check("bcsr_sum_duplicates", mat)
     return _from_bcoo(sum_duplicates(_to_bcoo(mat), nse, remove_zeros=False))
@@ -398,15 +399,15 @@ def bcsr_concatenate(operands: Sequence[BCSR], *, dimension: int) -> BCSR:
     """`lax.concatenate` of BCSR arrays, along a batch or a sparse dimension.
 
     Args:
-      operands: BCSR arrays of equal shapes but for one dimension, with equal numbers of batch and
-        dense dimensions.
-      dimension: that one.
+        operands: BCSR arrays of equal shapes except for one dimension, with equal numbers of batch
+          and dense dimensions.
+        dimension: the dimension along which they are joined.
 
     Returns:
-      a BCSR array.
+        a BCSR array.
 
     Raises:
-      ValueError, TypeError, NotImplementedError: as `bcoo_concatenate`.
+        ValueError, TypeError, NotImplementedError: as `bcoo_concatenate`.
     """
     operands = list(operands)
     if not all(isinstance(op, BCSR) for op in operands):

@@ -88,13 +88,13 @@ class COO(Matrix):
     """A sparse matrix by coordinates.
 
     Args:
-      args: (data, row, col): three vectors of one length, the last two of integers.
-      shape: (rows, columns).
-      rows_sorted, cols_sorted: promises about the indices.
+        args: (data, row, col): three vectors of one length, the last two of integers.
+        shape: (rows, columns).
+        rows_sorted, cols_sorted: promises about the indices.
 
     Raises:
-      ValueError: the lengths differ, or the shape does not have two dimensions.
-      TypeError: the indices are not integers.
+        ValueError: the lengths differ, or the shape does not have two dimensions.
+        TypeError: the indices are not integers.
     """
 
     def __init__(self, args: tuple[Array, Array, Array], *, shape: Sequence[int], rows_sorted: bool = False, cols_sorted: bool = False) -> None:
@@ -136,7 +136,7 @@ class COO(Matrix):
         """The matrix with rows and columns exchanged.
 
         Raises:
-          NotImplementedError: axes are given.
+            NotImplementedError: axes are given.
         """
         if axes is not None:
             raise NotImplementedError("axes argument to transpose()")
@@ -178,17 +178,17 @@ def coo_fromdense(mat: Array, *, nse: int | None = None, index_dtype: DTypeLike 
     """The COO matrix of a dense one.
 
     Args:
-      mat: a matrix.
-      nse: the number of elements to specify; by default the number of nonzero ones, which is
-        unknown for a traced matrix.
-      index_dtype: of the indices.
+        mat: a matrix.
+        nse: the number of elements to specify; by default the number of nonzero ones, which is
+          unknown for a traced matrix.
+        index_dtype: of the indices.
 
     Returns:
-      a COO matrix, in order of rows.
+        a COO matrix, in order of rows.
 
     Raises:
-      ValueError: it is not a matrix.
-      ConcretizationTypeError: it is traced, and `nse` is not given.
+        ValueError: it is not a matrix.
+        ConcretizationTypeError: it is traced, and `nse` is not given.
     """
     return COO(fromdense_parts("coo_fromdense", mat, nse, index_dtype), shape=jnp.shape(mat), rows_sorted=True)
 
@@ -197,10 +197,10 @@ def coo_todense(mat: COO) -> Array:
     """The dense matrix of a COO one.
 
     Args:
-      mat: a COO matrix.
+        mat: a COO matrix.
 
     Returns:
-      an array of its shape and dtype.
+        an array of its shape and dtype.
     """
     return mat.todense()
 
@@ -209,16 +209,16 @@ def coo_matvec(mat: COO, v: Array, transpose: bool = False) -> Array:
     """The product of a COO matrix and a vector.
 
     Args:
-      mat: a COO matrix.
-      v: a vector of as many elements as it has columns (rows, if transposed).
-      transpose: whether to use the transposed matrix.
+        mat: a COO matrix.
+        v: a vector with as many elements as the sparse matrix has columns (rows, if transposed).
+        transpose: whether to use the transposed matrix.
 
     Returns:
-      a vector of the dtype to which both promote.
+        a vector of the dtype to which both promote.
 
     Raises:
-      TypeError: the sizes do not fit.
-      ValueError: `v` is not a vector.
+        TypeError: the sizes do not fit.
+        ValueError: `v` is not a vector.
     """
     return checked_product("coo_matvec", mat, COO, v, 1, transpose)
 
@@ -227,15 +227,15 @@ def coo_matmat(mat: COO, B: Array, *, transpose: bool = False) -> Array:
     """The product of a COO matrix and a matrix.
 
     Args:
-      mat: a COO matrix.
-      B: a matrix of as many rows as it has columns (rows, if transposed).
-      transpose: whether to use the transposed matrix.
+        mat: a COO matrix.
+        B: a matrix with as many rows as the sparse matrix has columns (rows, if transposed).
+        transpose: whether to use the transposed matrix.
 
     Returns:
-      a matrix of the dtype to which both promote.
+        a matrix of the dtype to which both promote.
 
     Raises:
-      TypeError: the sizes do not fit.
-      ValueError: `B` is not a matrix.
+        TypeError: the sizes do not fit.
+        ValueError: `B` is not a matrix.
     """
     return checked_product("coo_matmat", mat, COO, B, 2, transpose)

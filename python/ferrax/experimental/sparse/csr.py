@@ -104,16 +104,16 @@ class CSR(_Compressed):
     """A sparse matrix by compressed rows.
 
     Args:
-      args: (data, indices, indptr): the elements, their columns, and the start of each row followed
-        by the end of the last.
-      shape: (rows, columns).
+        args: (data, indices, indptr): the elements, their columns, and the start of each row
+          followed by the end of the last.
+        shape: (rows, columns).
 
     Attributes:
-      nse: the number of specified elements.
+        nse: the number of specified elements.
 
     Raises:
-      ValueError: the lengths do not fit, or the shape does not have two dimensions.
-      TypeError: the indices are not integers.
+        ValueError: the lengths do not fit, or the shape does not have two dimensions.
+        TypeError: the indices are not integers.
     """
 
     @classmethod
@@ -125,7 +125,7 @@ class CSR(_Compressed):
         """The transposed matrix, as CSC.
 
         Raises:
-          NotImplementedError: axes are given.
+            NotImplementedError: axes are given.
         """
         return self._transposed(CSC, axes)
 
@@ -135,16 +135,16 @@ class CSC(_Compressed):
     """A sparse matrix by compressed columns.
 
     Args:
-      args: (data, indices, indptr): the elements, their rows, and the start of each column followed
-        by the end of the last.
-      shape: (rows, columns).
+        args: (data, indices, indptr): the elements, their rows, and the start of each column
+          followed by the end of the last.
+        shape: (rows, columns).
 
     Attributes:
-      nse: the number of specified elements.
+        nse: the number of specified elements.
 
     Raises:
-      ValueError: the lengths do not fit, or the shape does not have two dimensions.
-      TypeError: the indices are not integers.
+        ValueError: the lengths do not fit, or the shape does not have two dimensions.
+        TypeError: the indices are not integers.
     """
 
     _major = 1
@@ -158,7 +158,7 @@ class CSC(_Compressed):
         """The transposed matrix, as CSR.
 
         Raises:
-          NotImplementedError: axes are given.
+            NotImplementedError: axes are given.
         """
         return self._transposed(CSR, axes)
 
@@ -167,17 +167,17 @@ def csr_fromdense(mat: Array, *, nse: int | None = None, index_dtype: DTypeLike 
     """The CSR matrix of a dense one.
 
     Args:
-      mat: a matrix.
-      nse: the number of elements to specify; by default the number of nonzero ones, which is
-        unknown for a traced matrix.
-      index_dtype: of the indices.
+        mat: a matrix.
+        nse: the number of elements to specify; by default the number of nonzero ones, which is
+          unknown for a traced matrix.
+        index_dtype: of the indices.
 
     Returns:
-      a CSR matrix.
+        a CSR matrix.
 
     Raises:
-      ValueError: it is not a matrix.
-      ConcretizationTypeError: it is traced, and `nse` is not given.
+        ValueError: it is not a matrix.
+        ConcretizationTypeError: it is traced, and `nse` is not given.
     """
     data, row, col = fromdense_parts("csr_fromdense", mat, nse, index_dtype)
     return CSR._of_sorted(data, row, col, jnp.shape(mat))
@@ -187,10 +187,10 @@ def csr_todense(mat: CSR) -> Array:
     """The dense matrix of a CSR one.
 
     Args:
-      mat: a CSR matrix.
+        mat: a CSR matrix.
 
     Returns:
-      an array of its shape and dtype.
+        an array of its shape and dtype.
     """
     return mat.todense()
 
@@ -199,16 +199,16 @@ def csr_matvec(mat: CSR, v: Array, transpose: bool = False) -> Array:
     """The product of a CSR matrix and a vector.
 
     Args:
-      mat: a CSR matrix.
-      v: a vector of as many elements as it has columns (rows, if transposed).
-      transpose: whether to use the transposed matrix.
+        mat: a CSR matrix.
+        v: a vector with as many elements as the sparse matrix has columns (rows, if transposed).
+        transpose: whether to use the transposed matrix.
 
     Returns:
-      a vector of the dtype to which both promote.
+        a vector of the dtype to which both promote.
 
     Raises:
-      TypeError: the sizes do not fit.
-      ValueError: `v` is not a vector.
+        TypeError: the sizes do not fit.
+        ValueError: `v` is not a vector.
     """
     return checked_product("csr_matvec", mat, CSR, v, 1, transpose)
 
@@ -217,15 +217,15 @@ def csr_matmat(mat: CSR, B: Array, *, transpose: bool = False) -> Array:
     """The product of a CSR matrix and a matrix.
 
     Args:
-      mat: a CSR matrix.
-      B: a matrix of as many rows as it has columns (rows, if transposed).
-      transpose: whether to use the transposed matrix.
+        mat: a CSR matrix.
+        B: a matrix with as many rows as the sparse matrix has columns (rows, if transposed).
+        transpose: whether to use the transposed matrix.
 
     Returns:
-      a matrix of the dtype to which both promote.
+        a matrix of the dtype to which both promote.
 
     Raises:
-      TypeError: the sizes do not fit.
-      ValueError: `B` is not a matrix.
+        TypeError: the sizes do not fit.
+        ValueError: `B` is not a matrix.
     """
     return checked_product("csr_matmat", mat, CSR, B, 2, transpose)

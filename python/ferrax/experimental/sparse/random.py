@@ -41,24 +41,24 @@ def random_bcoo(
     """A BCOO array with random elements at random indices.
 
     Args:
-      key: a PRNG key.
-      shape: of the array.
-      dtype: of the elements; by default float32, or float64 if 64-bit types are enabled.
-      indices_dtype: of the indices; by default int32, or int64.
-      nse: the number of specified elements of each batch, or, below 1, their share of the sparse
-        dimensions' size.
-      n_batch, n_dense: the numbers of batch and dense dimensions.
-      unique_indices: whether each index occurs once at most.
-      sorted_indices: whether the indices are sorted.
-      generator: a function (key, shape, dtype) that makes the elements.
-      **kwds: more arguments of it.
+        key: a PRNG key.
+        shape: of the array.
+        dtype: of the elements; by default float32, or float64 if 64-bit types are enabled.
+        indices_dtype: of the indices; by default int32, or int64.
+        nse: the number of specified elements of each batch, or, below 1, their share of the sparse
+          dimensions' size.
+        n_batch, n_dense: the numbers of batch and dense dimensions.
+        unique_indices: whether each index occurs once at most.
+        sorted_indices: whether the indices are sorted.
+        generator: a function (key, shape, dtype) that makes the elements.
+        **kwds: more arguments of it.
 
     Returns:
-      the array.
+        the array.
 
     Raises:
-      ValueError: n_batch and n_dense are more than the dimensions, or nse is negative or more than
-        there are elements.
+        ValueError: n_batch and n_dense are more than the dimensions, or nse is negative or more
+          than there are elements.
     """
     shape = checked_shape(shape)
     n_batch, n_dense = operator.index(n_batch), operator.index(n_dense)

@@ -43,21 +43,21 @@ def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., A
     """A function that takes sparse arrays wherever `f` takes arrays.
 
     Args:
-      f: a function of pytrees of arrays.
-      use_tracer: has no effect: there is one way of walking.
+        f: a function of pytrees of arrays.
+        use_tracer: has no effect: there is one way of walking.
 
     Returns:
-      the function. What follows from sparse arguments without becoming dense is a BCOO array in its
-      result; a BCSR array, if it follows from such arrays by operations that work element by
-      element, broadcast or join.
+        the function. What follows from sparse arguments without becoming dense is a BCOO array in
+        its result; a BCSR array, if it follows from such arrays by operations that work element by
+        element, broadcast or join.
 
     Raises:
-      NotImplementedError: an operation has no sparse result, such as `jnp.cos` of a sparse array;
-        `sparse.todense(x)` within `f` makes an array of it.
+        NotImplementedError: an operation has no sparse result, such as `jnp.cos` of a sparse array;
+          `sparse.todense(x)` within `f` makes an array of it.
 
-        >>> from ferrax.experimental import sparse
-        >>> sparsify(lambda M, v: 2 * M.T @ v)(sparse.BCOO.fromdense(jnp.arange(4).reshape(2, 2)), jnp.array([1, 2]))
-        Array([ 8, 14], dtype=int32)
+    >>> from ferrax.experimental import sparse
+    >>> sparsify(lambda M, v: 2 * M.T @ v)(sparse.BCOO.fromdense(jnp.arange(4).reshape(2, 2)), jnp.array([1, 2]))
+    Array([ 8, 14], dtype=int32)
     """
     del use_tracer
 

@@ -358,7 +358,7 @@ def get_opaque_trace_state(convention: Any = None) -> _TraceState:
     """A value that is equal for two places of a program that are under the same transformations.
 
     Args:
-        convention: accepted; it makes no difference.
+        convention: ignored.
 
     Returns:
         An object that compares equal to another while the same transformations are in progress.

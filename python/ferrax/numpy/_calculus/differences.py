@@ -63,7 +63,7 @@ def diff(a: ArrayLike, n: int = 1, axis: int = -1, prepend: ArrayLike | None = N
 
     Args:
         a: array of numbers or bool, of rank 1 or more.
-        n: int: how often to take differences; 0: a itself.
+        n: int, how often to take differences; 0: a itself.
         axis: int.
         prepend, append: values to join at the front and at the end first, scalars or arrays that
           fit along `axis`; None: nothing.

@@ -137,7 +137,7 @@ def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -
 
     Args:
         a1, a2: vectors of coefficients, the highest power first.
-        trim_leading_zeros: bool: drop leading zeros first, as numpy does; the values must then be
+        trim_leading_zeros: bool; drop leading zeros first, as numpy does; the values must then be
           known.
 
     Returns:
@@ -213,7 +213,7 @@ def polyder(p: ArrayLike, m: int = 1) -> Array:
 
     Args:
         p: vector of coefficients, the highest power first.
-        m: int: the order.
+        m: int, the order.
 
     Returns:
         Vector of m elements less, of p's dtype made float.
@@ -253,7 +253,7 @@ def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
 
     Args:
         p: vector of coefficients, the highest power first.
-        m: int: the order.
+        m: int, the order.
         k: scalar or vector of m integration constants; None: 0.
 
     Returns:
@@ -311,7 +311,7 @@ def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
 
     Args:
         p: vector of coefficients, the highest power first.
-        strip_zeros: bool: drop leading zeros; the values must then be known.
+        strip_zeros: bool; drop leading zeros; the values must then be known.
 
     Returns:
         Vector of complex numbers.
@@ -386,12 +386,12 @@ def polyfit(
     Args:
         x: vector of coordinates.
         y: vector, or a matrix with a column for each fit.
-        deg: int: the degree.
+        deg: int, the degree.
         rcond: singular values below this times the largest count as 0; None: x.size times the
           precision.
-        full: bool: also return residuals, rank, singular values and rcond.
+        full: bool; also return residuals, rank, singular values and rcond.
         w: vector: weights of the differences; None: 1.
-        cov: bool: also return the covariance of the coefficients, scaled by the residuals;
+        cov: bool; also return the covariance of the coefficients, scaled by the residuals;
           "unscaled": not scaled.
 
     Returns:

@@ -97,7 +97,7 @@ def kaiser(M: int, beta: ArrayLike) -> Array:
     """I0(beta sqrt(1 - ((n - a) / a) ** 2)) / I0(beta), a = (M - 1) / 2.
 
     Args:
-        M: int: the number of points.
+        M: int, the number of points.
         beta: scalar: how narrow; 0 is the rectangle.
 
     Returns:

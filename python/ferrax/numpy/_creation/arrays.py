@@ -73,7 +73,7 @@ def _exact_integers(x, dtype):
     """The array of an integer dtype of nested lists of numbers: of floats their whole part.
 
     Raises:
-      OverflowError: an integer does not fit.
+        OverflowError: an integer does not fit.
     """
     info = np.iinfo(dtype)
     values = np.array(x, object)
@@ -102,9 +102,9 @@ def array(
         object: number, array, nested lists of those, or anything with __array__.
         dtype: dtype of the result; None: that of the values, promoted.
         *args: copy, order and ndmin by position, which is deprecated.
-        copy: bool: copy even if it is an array already.
+        copy: bool; copy even if it is an array already.
         order: "K", "C", "A" or None, without effect: arrays are row-major.
-        ndmin: int: leading axes of size 1 are added up to this rank.
+        ndmin: int, leading axes of size 1 are added up to this rank.
         device: where the result lives: a device or a sharding; None: the default device.
         out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or
           `PartitionSpec`; None: derived from the operands.
@@ -263,7 +263,7 @@ def asarray(
     device: Device | Sharding | None = None,
     out_sharding: NamedSharding | PartitionSpec | None = None,
 ) -> Array:
-    """a as an array; the same object if nothing changes.
+    """`a` as an array; the same object if nothing changes.
 
     Args:
         a: number, array, nested lists of those, or anything with __array__.
@@ -333,14 +333,14 @@ def copy(a: ArrayLike, order: str | None = None) -> Array:
 
 
 def astype(x: ArrayLike, dtype: DTypeLike | None, /, *, copy: bool = False, device: Device | Sharding | None = None) -> Array:
-    """x converted to `dtype`.
+    """`x` converted to `dtype`.
 
     Complex to real drops the imaginary part; keys are returned unchanged.
 
     Args:
         x: array.
         dtype: dtype of the result; None: the default float.
-        copy: bool: copy where the dtype is the same.
+        copy: bool; copy where the dtype is the same.
         device: where the result lives: a device or a sharding; None: the default device.
 
     Returns:
@@ -389,8 +389,8 @@ def frombuffer(buffer: Any, dtype: DTypeLike = float, count: int = -1, offset: i
     Args:
         buffer: object with a buffer, such as bytes.
         dtype: dtype of the elements.
-        count: int: how many elements; -1: all.
-        offset: int: how many bytes to skip.
+        count: int, how many elements; -1: all.
+        offset: int, how many bytes to skip.
 
     Returns:
         Vector of `dtype`.
@@ -419,7 +419,7 @@ def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: s
     Args:
         string: text of numbers.
         dtype: dtype of the numbers.
-        count: int: how many; -1: all.
+        count: int, how many; -1: all.
         sep: the separator of the numbers.
 
     Returns:

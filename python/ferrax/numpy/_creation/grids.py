@@ -38,7 +38,7 @@ def meshgrid(*xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: 
     Args:
         *xi: vectors, or scalars as vectors of size 1.
         copy: must be True.
-        sparse: bool: size 1 along the axes of the other vectors, to be broadcast.
+        sparse: bool; size 1 along the axes of the other vectors, to be broadcast.
         indexing: "xy" (the first two axes are swapped) or "ij".
 
     Returns:
@@ -91,7 +91,7 @@ def indices(dimensions: Sequence[int], dtype: DTypeLike | None = None, sparse: b
     Args:
         dimensions: sequence of ints: the grid's sizes.
         dtype: dtype of the indices; None: the default integer.
-        sparse: bool: size 1 along the other axes, to be broadcast.
+        sparse: bool; size 1 along the other axes, to be broadcast.
 
     Returns:
         Array of shape (len(dimensions), *dimensions); a tuple of arrays if `sparse`.

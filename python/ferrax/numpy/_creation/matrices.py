@@ -1,7 +1,7 @@
 """Matrices made: eye, tri, tril, triu, diagonals, vander.
 
-Invariant: `k` counts diagonals from the main one, upwards; but for `eye` and `tri` it is known when
-traced.
+Invariant: `k` counts diagonals from the main one, upwards; except for `eye` and `tri` it is known
+when traced.
 
     >>> jnp.triu(jnp.ones((2, 2)))
     Array([[1., 1.],
@@ -75,9 +75,9 @@ def eye(N: int, M: int | None = None, k: ArrayLike = 0, dtype: DTypeLike | None 
     """Zeros with ones on a diagonal.
 
     Args:
-        N: int: the number of rows.
-        M: int: the number of columns; None: N.
-        k: int: which diagonal, above (positive) or below.
+        N: int, the number of rows.
+        M: int, the number of columns; None: N.
+        k: int, which diagonal, above (positive) or below.
         dtype: dtype of the result; None: the default float.
         device: where the result lives: a device or a sharding; None: the default device.
 
@@ -101,7 +101,7 @@ def identity(n: int, dtype: DTypeLike | None = None) -> Array:
     """The [n, n] identity matrix.
 
     Args:
-        n: int: the number of rows and of columns.
+        n: int, the number of rows and of columns.
         dtype: dtype of the result; None: the default float.
 
     Returns:
@@ -118,9 +118,9 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None
     """Zeros with ones on and below a diagonal.
 
     Args:
-        N: int: the number of rows.
-        M: int: the number of columns; None: N.
-        k: int: which diagonal, above (positive) or below.
+        N: int, the number of rows.
+        M: int, the number of columns; None: N.
+        k: int, which diagonal, above (positive) or below.
         dtype: dtype of the result; None: float32, as in JAX.
 
     Returns:
@@ -153,11 +153,11 @@ def _triu(m, k=0):
 
 
 def tril(m: ArrayLike, k: int = 0) -> Array:
-    """m with zeros above the k-th diagonal of its last two axes.
+    """`m` with zeros above the k-th diagonal of its last two axes.
 
     Args:
         m: array of rank 2 or more.
-        k: int: which diagonal, above (positive) or below.
+        k: int, which diagonal, above (positive) or below.
 
     Returns:
         Array of m's shape and dtype.
@@ -176,11 +176,11 @@ def tril(m: ArrayLike, k: int = 0) -> Array:
 
 
 def triu(m: ArrayLike, k: int = 0) -> Array:
-    """m with zeros below the k-th diagonal of its last two axes.
+    """`m` with zeros below the k-th diagonal of its last two axes.
 
     Args:
         m: array of rank 2 or more.
-        k: int: which diagonal, above (positive) or below.
+        k: int, which diagonal, above (positive) or below.
 
     Returns:
         Array of m's shape and dtype.
@@ -219,7 +219,7 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
 
     Args:
         a: array of rank 2 or more.
-        offset: int: which diagonal, above (positive) or below.
+        offset: int, which diagonal, above (positive) or below.
         axis1, axis2: int: the two axes.
 
     Returns:
@@ -253,7 +253,7 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
 
     Args:
         v: vector or matrix.
-        k: int: which diagonal, above (positive) or below.
+        k: int, which diagonal, above (positive) or below.
 
     Returns:
         Matrix of size n + |k|, or vector, of v's dtype.
@@ -276,7 +276,7 @@ def diagflat(v: ArrayLike, k: int = 0) -> Array:
 
     Args:
         v: array; flattened first.
-        k: int: which diagonal, above (positive) or below.
+        k: int, which diagonal, above (positive) or below.
 
     Returns:
         Matrix of size v.size + |k|, of v's dtype.
@@ -308,8 +308,8 @@ def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Arra
 
     Args:
         x: vector.
-        N: int: the number of columns; None: x's size.
-        increasing: bool: the powers from left to right.
+        N: int, the number of columns; None: x's size.
+        increasing: bool; the powers from left to right.
 
     Returns:
         Array of shape (x.size, N), of x's dtype.

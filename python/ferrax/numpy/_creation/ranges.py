@@ -230,11 +230,11 @@ def linspace(
 
     Args:
         start, stop: scalars or arrays that broadcast.
-        num: int: how many.
+        num: int, how many.
         endpoint: whether stop is the last of them.
         retstep: also return the spacing.
         dtype: dtype of the result; None: the promoted one made float; integers are rounded down.
-        axis: int: position of the new axis.
+        axis: int, position of the new axis.
         device: where the result lives: a device or a sharding; None: the default device.
 
     Returns:
@@ -270,11 +270,11 @@ def logspace(start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = 
 
     Args:
         start, stop: exponents of the ends, scalars or arrays that broadcast.
-        num: int: how many.
+        num: int, how many.
         endpoint: whether base ** stop is the last of them.
         base: the base, a scalar or an array.
         dtype: dtype of the result; None: the promoted one made float.
-        axis: int: position of the new axis.
+        axis: int, position of the new axis.
 
     Returns:
         Array with a new axis of size `num`.
@@ -315,10 +315,10 @@ def geomspace(start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool =
 
     Args:
         start, stop: scalars or arrays that broadcast.
-        num: int: how many.
+        num: int, how many.
         endpoint: whether stop is the last of them.
         dtype: dtype of the result; None: the promoted one made float.
-        axis: int: position of the new axis.
+        axis: int, position of the new axis.
 
     Returns:
         Array with a new axis of size `num`; nan where real start and stop differ in sign.

@@ -249,7 +249,7 @@ class ufunc:
 
     @api_boundary
     def at(self, a: ArrayLike, indices: Any, b: ArrayLike | None = None, /, *, inplace: bool = True) -> Array:
-        """a with a[indices] replaced by the function of it (and of b), once for each mention.
+        """`a` with a[indices] replaced by the function of it (and of b), once for each mention.
 
         `inplace` must be False.
         """
@@ -354,9 +354,9 @@ def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: An
 
     Args:
         func: traceable function of `nin` scalars that returns `nout`.
-        nin: int: the number of arguments.
-        nout: int: the number of results.
-        identity: the starting value of reductions; None: none.
+        nin: int, the number of arguments.
+        nout: int, the number of results.
+        identity: the starting value of reductions, or None.
 
     Returns:
         ufunc.

@@ -375,7 +375,7 @@ def _mask_in(index):
 
 
 def _at_mask(x, index, place, y, update, mode, wrap):
-    """x with `update` applied to the part around a traced mask, where the mask is true."""
+    """`x` with `update` applied to the part around a traced mask, where the mask is true."""
     index = index if isinstance(index, tuple) else (index,)
     read = lambda x, around: getitem(x, around, mode="clip", wrap=wrap)
     write = lambda x, around, part: _update("scatter", x, around, part, unique_indices=True, mode=mode, wrap=wrap)

@@ -44,8 +44,8 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
     """The indices of the diagonal of an array of `ndim` axes of size n.
 
     Args:
-        n: int: the size of the axes.
-        ndim: int: their number.
+        n: int, the size of the axes.
+        ndim: int, their number.
 
     Returns:
         Tuple of ndim vectors of the default integer.
@@ -134,7 +134,7 @@ def tril_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:
 
     Args:
         arr: matrix.
-        k: int: which diagonal, above (positive) or below.
+        k: int, which diagonal, above (positive) or below.
 
     Returns:
         (rows, columns): two vectors of the default integer.
@@ -156,7 +156,7 @@ def triu_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:
 
     Args:
         arr: matrix.
-        k: int: which diagonal, above (positive) or below.
+        k: int, which diagonal, above (positive) or below.
 
     Returns:
         (rows, columns): two vectors of the default integer.
@@ -177,10 +177,10 @@ def mask_indices(n: int, mask_func: Callable[[ArrayLike, int], Array], k: int = 
     """The indices where mask_func(ones((n, n)), k) is nonzero.
 
     Args:
-        n: int: the number of rows and of columns.
+        n: int, the number of rows and of columns.
         mask_func: function of a matrix and k, such as jnp.triu.
         k: passed to mask_func.
-        size: int: the size of the result, static and needed under jit; None: as many as there are.
+        size: int, the size of the result, static and needed under jit; None: as many as there are.
 
     Returns:
         (rows, columns): two vectors of the default integer.

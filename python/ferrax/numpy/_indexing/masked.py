@@ -44,7 +44,7 @@ def _stand_in(index, place, n):
 
 
 def masked_update(x, index, place, value, read, write, update):
-    """x updated where a mask holds.
+    """`x` updated where a mask holds.
 
     index, place: a tuple, and the position of the mask in it. value: the operand of the update, of
     size 1 along the mask's axis; None if the update has no operand.

@@ -60,7 +60,7 @@ def where(
     size: int | None = None,
     fill_value: ArrayLike | tuple[ArrayLike, ...] | None = None,
 ) -> Array | tuple[Array, ...]:
-    """x where `condition` holds, else y.
+    """`x` where `condition` holds, else y.
 
     With only `condition`, the indices where it holds. Both x and y are computed; elements
     that are not chosen do not contribute to derivatives, even if they are nan or infinite.
@@ -68,7 +68,7 @@ def where(
     Args:
         condition: array of bool; other dtypes are compared with 0.
         x, y: arrays that broadcast with it, both or neither.
-        size: int: how many indices are returned, static and needed under jit; None: all.
+        size: int, how many indices are returned, static and needed under jit; None: all.
         fill_value: index that pads up to `size`, or a tuple with one for each axis; None: 0.
 
     Returns:
@@ -102,7 +102,7 @@ def _clip(arr, min=None, max=None):
 
 
 def clip(arr: ArrayLike | None = None, /, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Array:
-    """arr limited to [min, max]; where min > max, max.
+    """`arr` limited to [min, max]; where min > max, max.
 
     Args:
         arr: array of integers or real numbers.

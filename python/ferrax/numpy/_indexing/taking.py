@@ -96,8 +96,8 @@ def take(
         out: not supported; must be None.
         mode: out of bounds: "fill" or None (fill_value), "clip" (the nearest) or "wrap" (modulo the
           size).
-        unique_indices: bool: a promise that no index occurs twice.
-        indices_are_sorted: bool: a promise that they are ascending.
+        unique_indices: bool; a promise that no index occurs twice.
+        indices_are_sorted: bool; a promise that they are ascending.
         fill_value: scalar; None: nan, the least signed or the greatest unsigned integer.
 
     Returns:
@@ -176,7 +176,7 @@ def take_along_axis(
     *,
     wrap_negative_indices: bool | None = None,
 ) -> Array:
-    """arr at indices along an axis, the other axes running together.
+    """`arr` at indices along an axis, the other axes running together.
 
     Args:
         arr: array.
@@ -184,7 +184,7 @@ def take_along_axis(
         axis: int, or None for flattened arr and a vector of indices.
         mode: out of bounds: "fill" or None (fill_value), "clip" or "wrap".
         fill_value: scalar; None: nan, the least signed or the greatest unsigned integer.
-        wrap_negative_indices: bool: negative ones count from the end. By default they do, but where
+        wrap_negative_indices: bool; negative ones count from the end. By default they do, but where
           they are promised to be in bounds.
 
     Returns:
@@ -240,7 +240,7 @@ def _put_along_axis(arr, indices, values, axis, mode):
 
 
 def put_along_axis(arr: ArrayLike, indices: ArrayLike, values: ArrayLike, axis: int | None, inplace: bool = True, *, mode: str | None = None) -> Array:
-    """arr with values written at indices along an axis, the other axes running together.
+    """`arr` with values written at indices along an axis, the other axes running together.
 
     Args:
         arr: array.
@@ -273,7 +273,7 @@ def put_along_axis(arr: ArrayLike, indices: ArrayLike, values: ArrayLike, axis: 
 
 
 def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, inplace: bool = True) -> Array:
-    """a with values written at flat positions.
+    """`a` with values written at flat positions.
 
     Args:
         a: array.
@@ -316,7 +316,7 @@ def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, 
 
 
 def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = True) -> Array:
-    """arr with values written where a mask holds.
+    """`arr` with values written where a mask holds.
 
     Args:
         arr: array.
@@ -350,7 +350,7 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = T
 
 
 def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: bool = True) -> Array:
-    """a with values on its diagonal.
+    """`a` with values on its diagonal.
 
     Args:
         a: array of rank 2 or more; above 2, of equal sizes.

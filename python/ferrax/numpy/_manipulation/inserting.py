@@ -64,7 +64,7 @@ def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
 
 
 def insert(arr: ArrayLike, obj: ArrayLike | slice, values: ArrayLike, axis: int | None = None) -> Array:
-    """arr with `values` inserted before the positions `obj` along an axis.
+    """`arr` with `values` inserted before the positions `obj` along an axis.
 
     Args:
         arr: array.
@@ -113,13 +113,13 @@ def insert(arr: ArrayLike, obj: ArrayLike | slice, values: ArrayLike, axis: int 
 
 
 def delete(arr: ArrayLike, obj: ArrayLike | slice, axis: int | None = None, *, assume_unique_indices: bool = False) -> Array:
-    """arr without the positions `obj` along an axis.
+    """`arr` without the positions `obj` along an axis.
 
     Args:
         arr: array.
         obj: int, slice, mask of bool or integers; traced integers need assume_unique_indices=True.
         axis: int, or None to flatten arr first.
-        assume_unique_indices: bool: no position occurs twice, so that the result's size is known.
+        assume_unique_indices: bool; no position occurs twice, so that the result's size is known.
 
     Returns:
         Array of arr's dtype.

@@ -118,7 +118,7 @@ def stack(arrays: np.ndarray | Array | Sequence[ArrayLike], axis: int = 0, out: 
 
     Args:
         arrays: sequence of arrays of one shape.
-        axis: int: position of the new axis in the result.
+        axis: int, position of the new axis in the result.
         out: not supported; must be None.
         dtype: dtype of the result; None: the promoted one.
 
@@ -329,11 +329,11 @@ def _split(name, ary, indices_or_sections, axis):
 
 
 def split(ary: ArrayLike, indices_or_sections: Sequence[int] | ArrayLike, axis: int = 0) -> list[Array]:
-    """ary cut along `axis`, into equal parts or at the given indices.
+    """`ary` cut along `axis`, into equal parts or at the given indices.
 
     Args:
         ary: array.
-        indices_or_sections: int: the number of equal parts; or a sequence of ints: where to cut.
+        indices_or_sections: int, the number of equal parts; or a sequence of ints: where to cut.
         axis: int.
 
     Returns:
@@ -353,7 +353,7 @@ def array_split(ary: ArrayLike, indices_or_sections: Sequence[int] | ArrayLike, 
 
     Args:
         ary: array.
-        indices_or_sections: int: the number of parts; or a sequence of ints: where to cut.
+        indices_or_sections: int, the number of parts; or a sequence of ints: where to cut.
         axis: int.
 
     Returns:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def tile(A: ArrayLike, reps: int | Sequence[int]) -> Array:
-    """A repeated along each axis.
+    """`A` repeated along each axis.
 
     Args:
         A: array.
@@ -80,7 +80,7 @@ def repeat(
         Array of a's dtype.
 
     Raises:
-        ValueError: where there is not one number for each.
+        ValueError: unless there is one number for each.
         TypeError: for negative ones.
 
     >>> jnp.repeat(jnp.array([1, 2]), 2)
@@ -137,7 +137,7 @@ def _flip(m, axis):
 
 
 def flip(m: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
-    """m with the order of elements reversed.
+    """`m` with the order of elements reversed.
 
     Args:
         m: array.
@@ -157,7 +157,7 @@ def flip(m: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
 
 
 def fliplr(m: ArrayLike) -> Array:
-    """m reversed along its second axis.
+    """`m` reversed along its second axis.
 
     Args:
         m: array of rank 2 or more.
@@ -177,7 +177,7 @@ def fliplr(m: ArrayLike) -> Array:
 
 
 def flipud(m: ArrayLike) -> Array:
-    """m reversed along its first axis.
+    """`m` reversed along its first axis.
 
     Args:
         m: array of rank 1 or more.
@@ -209,11 +209,11 @@ def _rot90(m, k, axes):
 
 
 def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
-    """m turned k times by 90 degrees in the plane of two axes, from the first towards the second.
+    """`m` turned k times by 90 degrees in the plane of two axes, from the first towards the second.
 
     Args:
         m: array of rank 2 or more.
-        k: int: how many turns; negative: backwards.
+        k: int, how many turns; negative: backwards.
         axes: pair of ints: the plane.
 
     Returns:
@@ -260,7 +260,7 @@ def _roll_dynamic(a, shift, axis):
 
 
 def roll(a: ArrayLike, shift: ArrayLike | Sequence[int], axis: int | Sequence[int] | None = None) -> Array:
-    """a with its elements shifted; elements shifted out at one end are inserted at the other.
+    """`a` with its elements shifted; elements shifted out at one end are inserted at the other.
 
     Args:
         a: array.

@@ -155,7 +155,7 @@ def reshape(
 
 
 def ravel(a: ArrayLike, order: str = "C", *, out_sharding: NamedSharding | PartitionSpec | None = None) -> Array:
-    """a flattened to one axis.
+    """`a` flattened to one axis.
 
     Args:
         a: array.
@@ -183,7 +183,7 @@ def ravel(a: ArrayLike, order: str = "C", *, out_sharding: NamedSharding | Parti
 
 
 def squeeze(a: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
-    """a without axes of size 1.
+    """`a` without axes of size 1.
 
     Args:
         a: array.
@@ -207,7 +207,7 @@ def squeeze(a: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
 
 
 def expand_dims(a: ArrayLike, axis: int | Sequence[int]) -> Array:
-    """a with new axes of size 1 at the positions `axis` of the result.
+    """`a` with new axes of size 1 at the positions `axis` of the result.
 
     Args:
         a: array.
@@ -342,7 +342,7 @@ def atleast_3d(*arys: ArrayLike) -> Array | list[Array]:
 
 
 def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
-    """a with its axes in the order `axes`, or reversed.
+    """`a` with its axes in the order `axes`, or reversed.
 
     Args:
         a: array.
@@ -409,7 +409,7 @@ def matrix_transpose(x: ArrayLike, /) -> Array:
 
 
 def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
-    """a with two axes exchanged.
+    """`a` with two axes exchanged.
 
     Args:
         a: array.
@@ -432,7 +432,7 @@ def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
 
 
 def moveaxis(a: ArrayLike, source: int | Sequence[int], destination: int | Sequence[int]) -> Array:
-    """a with the axes `source` moved to the positions `destination`; the other axes keep their
+    """`a` with the axes `source` moved to the positions `destination`; the other axes keep their
     order.
 
     Args:
@@ -466,12 +466,12 @@ def _rollaxis(a, axis, start):
 
 
 def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
-    """a with `axis` moved to the position before `start`.
+    """`a` with `axis` moved to the position before `start`.
 
     Args:
         a: array.
-        axis: int: which to move.
-        start: int: the axis before which to insert it, in [-a.ndim, a.ndim].
+        axis: int, which to move.
+        start: int, the axis before which to insert it, in [-a.ndim, a.ndim].
 
     Returns:
         Array of a's dtype.

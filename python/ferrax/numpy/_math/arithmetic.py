@@ -87,7 +87,7 @@ def fabs(x: ArrayLike, /) -> Array:
 
 @sections.unchanged
 def positive(x: ArrayLike, /) -> Array:
-    """x itself.
+    """`x` itself.
 
     >>> jnp.positive(jnp.array([-1.0, 2.0]))
     Array([-1.,  2.], dtype=float32)
@@ -208,7 +208,7 @@ def floor_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 
 def _nonzero(y):
-    """y with zeros replaced by ones: a divisor."""
+    """`y` with zeros replaced by ones: a divisor."""
     zero = bind("eq", y, scalar_like(0, y))
     return where(zero, broadcast_constant(scalar_like(1, y), y.shape) if y.ndim else scalar_like(1, y), y)
 

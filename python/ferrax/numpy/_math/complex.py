@@ -83,7 +83,7 @@ def angle(z: ArrayLike, deg: bool = False) -> Array:
 
     Args:
         z: array of numbers.
-        deg: bool: degrees in place of radians.
+        deg: bool; degrees in place of radians.
 
     Returns:
         Array of z's shape, of its real part's dtype made float.

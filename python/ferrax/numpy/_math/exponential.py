@@ -161,8 +161,8 @@ def reciprocal(x: ArrayLike, /) -> Array:
 def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """x1 ** x2.
 
-    An integer exponent that is known, a number or an array of rank 0, is exact by repeated
-    multiplication.
+    A known integer exponent, a number or an array of rank 0, is applied by repeated
+    multiplication, which is exact for integers.
 
     Args:
         x1, x2: arrays of numbers that broadcast.

@@ -130,7 +130,7 @@ def _nan_to_num_jit(x, nan=0.0, posinf=None, neginf=None):
 
 
 def nan_to_num(x: ArrayLike, copy: bool = True, nan: ArrayLike = 0.0, posinf: ArrayLike | None = None, neginf: ArrayLike | None = None) -> Array:
-    """x with nan, inf and -inf replaced.
+    """`x` with nan, inf and -inf replaced.
 
     Args:
         x: array of numbers.

@@ -60,7 +60,7 @@ def _trunc(x):
 
 @sections.rounding
 def trunc(x: ArrayLike) -> Array:
-    """x rounded towards zero, of x's dtype.
+    """`x` rounded towards zero, of x's dtype.
 
     >>> jnp.trunc(jnp.array([1.2, -1.2]))
     Array([ 1., -1.], dtype=float32)
@@ -79,7 +79,7 @@ def _rint(x):
 
 @sections.as_float
 def rint(x: ArrayLike, /) -> Array:
-    """x rounded to the nearest integer, ties to even; integers become float.
+    """`x` rounded to the nearest integer, ties to even; integers become float.
 
     >>> jnp.rint(jnp.array([0.5, 1.5]))
     Array([0., 2.], dtype=float32)
@@ -118,11 +118,11 @@ def _round(a, decimals=0):
 
 
 def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
-    """a rounded to `decimals` decimals, ties to even.
+    """`a` rounded to `decimals` decimals, ties to even.
 
     Args:
         a: array of integers, real or complex numbers.
-        decimals: int: places behind the point; negative: in front of it.
+        decimals: int, places behind the point; negative: in front of it.
         out: not supported; must be None.
 
     Returns:
@@ -149,7 +149,7 @@ def around(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
 
     Args:
         a: array of integers, real or complex numbers.
-        decimals: int: places behind the point; negative: in front of it.
+        decimals: int, places behind the point; negative: in front of it.
         out: not supported; must be None.
 
     Returns:

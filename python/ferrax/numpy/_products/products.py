@@ -360,7 +360,7 @@ def tensordot(
 
     Args:
         a, b: arrays of numbers.
-        axes: int: the last axes of a and the first of b; or two lists of axes.
+        axes: int, the last axes of a and the first of b; or two lists of axes.
         precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or
           None (the configured default).
         preferred_element_type: dtype to accumulate in and to return; None: the promoted dtype.
@@ -471,7 +471,7 @@ def cross(a: ArrayLike, b: ArrayLike, axisa: int = -1, axisb: int = -1, axisc: i
     Args:
         a, b: arrays with vectors of 2 or 3 elements; the other axes broadcast.
         axisa, axisb: int: the axes of the vectors.
-        axisc: int: position of the result's vectors.
+        axisc: int, position of the result's vectors.
         axis: int in place of the three; None: those.
 
     Returns:
@@ -504,7 +504,7 @@ def trace(a: ArrayLike, offset: ArrayLike = 0, axis1: int = 0, axis2: int = 1, d
 
     Args:
         a: array of rank 2 or more.
-        offset: int: which diagonal, above (positive) or below.
+        offset: int, which diagonal, above (positive) or below.
         axis1, axis2: int: the two axes.
         dtype: dtype to accumulate in and to return; None: a's, narrow integers and bool widened to
           the default integer.

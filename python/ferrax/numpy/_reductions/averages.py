@@ -131,7 +131,7 @@ def average(
         a: array of numbers.
         axis: int, tuple of ints or None (all).
         weights: array of a's shape, or a vector along `axis`; None: all 1.
-        returned: bool: also return the sum of weights.
+        returned: bool; also return the sum of weights.
         keepdims: keep the reduced axes, with size 1.
 
     Returns:

@@ -44,8 +44,8 @@ def bincount(
     Args:
         x: vector of integers; negative ones count as 0.
         weights: vector of x's size; None: 1 each.
-        minlength: int: the least size of the result.
-        length: int: the size of the result, static and needed under jit; larger integers are
+        minlength: int, the least size of the result.
+        length: int, the size of the result, static and needed under jit; larger integers are
           dropped; None: up to the largest.
         out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or
           `PartitionSpec`; None: derived from the operands.
@@ -87,7 +87,7 @@ def histogram_bin_edges(a: ArrayLike, bins: ArrayLike = 10, range: Array | Seque
 
     Args:
         a: array of real numbers.
-        bins: int: the number of bins, or a vector of edges, which is returned.
+        bins: int, the number of bins, or a vector of edges, which is returned.
         range: (least, greatest) edge; None: those of the values.
         weights: without effect on equal bins.
 
@@ -134,10 +134,10 @@ def histogram(
 
     Args:
         a: array of real numbers.
-        bins: int: the number of bins, or a vector of edges.
+        bins: int, the number of bins, or a vector of edges.
         range: (least, greatest) edge; None: those of the values.
         weights: array of a's shape: the weight of each value; None: 1.
-        density: bool: divide by the total and by the widths.
+        density: bool; divide by the total and by the widths.
 
     Returns:
         (counts, edges): vectors of n and n + 1 elements, of a's and the weights' promoted dtype
@@ -187,7 +187,7 @@ def histogram2d(
         bins: int or vector of edges, or one for each axis.
         range: two pairs (least, greatest) or Nones; None: those of the values.
         weights: vector of x's size; None: 1 each.
-        density: bool: divide by the total and by the areas.
+        density: bool; divide by the total and by the areas.
 
     Returns:
         (counts, x edges, y edges): a matrix and two vectors.
@@ -224,7 +224,7 @@ def histogramdd(
         bins: int or vector of edges, or one for each axis.
         range: d pairs (least, greatest) or Nones; None: those of the values.
         weights: vector of n elements; None: 1 each.
-        density: bool: divide by the total and by the volumes.
+        density: bool; divide by the total and by the volumes.
 
     Returns:
         (counts, edges): an array of rank d and a list of d vectors.

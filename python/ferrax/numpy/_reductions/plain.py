@@ -171,7 +171,7 @@ def sum(
         keepdims: keep the reduced axes, with size 1.
         initial: scalar added to the result; None: nothing.
         where: array of bool that broadcasts with a: true for the elements to include; None: all.
-        promote_integers: bool: if dtype is None, widen bool and narrow integers to the default
+        promote_integers: bool; if dtype is None, widen bool and narrow integers to the default
           integer of their signedness.
 
     Returns:
@@ -211,7 +211,7 @@ def prod(
         keepdims: keep the reduced axes, with size 1.
         initial: scalar multiplied into the result; None: nothing.
         where: array of bool that broadcasts with a: true for the elements to include; None: all.
-        promote_integers: bool: if dtype is None, widen bool and narrow integers to the default
+        promote_integers: bool; if dtype is None, widen bool and narrow integers to the default
           integer of their signedness.
 
     Returns:

@@ -425,9 +425,9 @@ def cov(
 
     Args:
         m: vector, or matrix of observations, a variable in each row.
-        y: more variables, of as many observations; None: none.
-        rowvar: bool: variables are rows, not columns.
-        bias: bool: ddof is 0 by default, not 1.
+        y: more variables with as many observations, or None.
+        rowvar: bool; variables are rows, not columns.
+        bias: bool; ddof is 0 by default, not 1.
         ddof: number subtracted from the count; None: by `bias`.
         fweights: vector of integers: how often each observation counts; None: once.
         aweights: vector of weights of the observations; None: 1.
@@ -488,8 +488,8 @@ def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtyp
 
     Args:
         x: vector, or matrix of observations, a variable in each row.
-        y: more variables, of as many observations; None: none.
-        rowvar: bool: variables are rows, not columns.
+        y: more variables with as many observations, or None.
+        rowvar: bool; variables are rows, not columns.
         dtype: float or complex dtype of the result; None: the promoted one.
 
     Returns:

@@ -101,7 +101,7 @@ def flatnonzero(a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike 
 
     Args:
         a: array; flattened first.
-        size: int: the size of the result, static and needed under jit; None: as many as there are.
+        size: int, the size of the result, static and needed under jit; None: as many as there are.
         fill_value: index that pads up to `size`; None: 0.
 
     Returns:
@@ -118,7 +118,7 @@ def argwhere(a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | N
 
     Args:
         a: array.
-        size: int: the size of the result, static and needed under jit; None: as many as there are.
+        size: int, the size of the result, static and needed under jit; None: as many as there are.
         fill_value: index that pads up to `size`, or a tuple with one for each axis; None: 0.
 
     Returns:
@@ -142,7 +142,7 @@ def compress(condition: ArrayLike, a: ArrayLike, axis: int | None = None, *, siz
         condition: vector of bool; missing elements count as False.
         a: array.
         axis: int, or None for the flattened array.
-        size: int: the size of the result, static and needed under jit; None: as many as there are.
+        size: int, the size of the result, static and needed under jit; None: as many as there are.
         fill_value: value that pads up to `size`.
         out: not supported; must be None.
 
@@ -187,7 +187,7 @@ def extract(condition: ArrayLike, arr: ArrayLike, *, size: int | None = None, fi
     Args:
         condition: array of bool; missing elements count as False.
         arr: array.
-        size: int: the size of the result, static and needed under jit; None: as many as there are.
+        size: int, the size of the result, static and needed under jit; None: as many as there are.
         fill_value: value that pads up to `size`.
 
     Returns:
@@ -332,7 +332,7 @@ def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str 
     Args:
         x: array of real numbers.
         bins: monotonic vector of edges.
-        right: bool: bins include their right edge instead of the left one.
+        right: bool; bins include their right edge instead of the left one.
         method: how, not what, as for `searchsorted`; None: its default.
 
     Returns:

@@ -160,11 +160,11 @@ def unique(
 
     Args:
         ar: array of numbers or bool.
-        return_index: bool: also where each occurs first.
-        return_inverse: bool: also which of them each element is.
-        return_counts: bool: also how often each occurs.
+        return_index: bool; also where each occurs first.
+        return_inverse: bool; also which of them each element is.
+        return_counts: bool; also how often each occurs.
         axis: int, or None for the flattened array.
-        equal_nan: bool: nan equals nan.
+        equal_nan: bool; nan equals nan.
         size: how many are returned (static; needed under jit), padded by fill_value or the
           smallest.
         fill_value: value that pads up to `size`; None: the smallest element.
@@ -254,7 +254,7 @@ def unique_values(x: ArrayLike, /, *, size: int | None = None, fill_value: Array
 
     Args:
         x: array of numbers or bool.
-        size: int: the size of the result, static and needed under jit; None: as many as there are.
+        size: int, the size of the result, static and needed under jit; None: as many as there are.
         fill_value: value that pads up to `size`; None: the smallest element.
 
     Returns:
@@ -316,7 +316,7 @@ def isin(element: ArrayLike, test_elements: ArrayLike, assume_unique: bool = Fal
         element: array of numbers or bool.
         test_elements: array; flattened first.
         assume_unique: without effect.
-        invert: bool: whether it is not.
+        invert: bool; whether it is not.
         method: how, not what: "compare_all", "binary_search", "sort" or "auto".
 
     Returns:
@@ -364,7 +364,7 @@ def setdiff1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, *, si
 
     Args:
         ar1, ar2: arrays of numbers or bool; flattened first.
-        assume_unique: bool: ar1 has no element twice.
+        assume_unique: bool; ar1 has no element twice.
         size: needed under jit.
         fill_value: value that pads up to `size`; None: 0.
 
@@ -423,8 +423,8 @@ def intersect1d(
 
     Args:
         ar1, ar2: arrays of numbers or bool; flattened first.
-        assume_unique: bool: neither has an element twice.
-        return_indices: bool: also where each occurs first in ar1 and in ar2.
+        assume_unique: bool; neither has an element twice.
+        return_indices: bool; also where each occurs first in ar1 and in ar2.
         size: needed under jit.
         fill_value: value that pads up to `size`; None: the smallest element.
 
@@ -498,7 +498,7 @@ def setxor1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, *, siz
 
     Args:
         ar1, ar2: arrays of numbers or bool; flattened first.
-        assume_unique: bool: neither has an element twice.
+        assume_unique: bool; neither has an element twice.
         size: needed under jit.
         fill_value: value that pads up to `size`; None: the smallest element.
 

@@ -54,14 +54,14 @@ def _refuse(name, kind, order):
 
 
 def sort(a: ArrayLike, axis: int | None = -1, *, kind: None = None, order: None = None, stable: bool = True, descending: bool = False) -> Array:
-    """a sorted along an axis, nan last.
+    """`a` sorted along an axis, nan last.
 
     Args:
         a: array of numbers or bool; complex numbers are sorted by real, then imaginary part.
         axis: int, or None to flatten a first.
         kind, order: not supported; must be None.
-        stable: bool: equal elements keep their order.
-        descending: bool: the largest first.
+        stable: bool; equal elements keep their order.
+        descending: bool; the largest first.
 
     Returns:
         Array of a's dtype.
@@ -101,8 +101,8 @@ def argsort(
         a: array of numbers or bool; complex numbers are sorted by real, then imaginary part.
         axis: int, or None to flatten a first.
         kind, order: not supported; must be None.
-        stable: bool: equal elements keep their order.
-        descending: bool: the largest first.
+        stable: bool; equal elements keep their order.
+        descending: bool; the largest first.
         dtype: dtype of the indices; None: the default integer.
 
     Returns:
@@ -172,13 +172,13 @@ def _sort_complex(a):
 
 
 def sort_last(a):
-    """a sorted along its last axis, as one equation."""
+    """`a` sorted along its last axis, as one equation."""
     out = bind("sort", a, dimension=a.ndim - 1, is_stable=True, num_keys=1)
     return out[0] if isinstance(out, (tuple, list)) else out
 
 
 def sort_complex(a: ArrayLike) -> Array:
-    """a sorted by real, then imaginary part, as complex.
+    """`a` sorted by real, then imaginary part, as complex.
 
     Args:
         a: array of numbers; sorted along the last axis.
@@ -222,7 +222,7 @@ def _partition(a, kth, axis):
 
 @sections.partition
 def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
-    """a with the kth element along `axis` where sorting would put it, smaller ones before and
+    """`a` with the kth element along `axis` where sorting would put it, smaller ones before and
     larger ones after, in any order.
 
     >>> jnp.partition(jnp.array([3, 1, 2]), 1)

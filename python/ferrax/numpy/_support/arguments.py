@@ -65,7 +65,7 @@ def ndim_of(x) -> int:
 
 
 def as_array(name, x) -> Array:
-    """x as an Array. Raises TypeError if it is not one."""
+    """`x` as an Array. Raises TypeError if it is not one."""
     if isinstance(x, Array):
         return x
     check_arraylike(name, x)
@@ -212,7 +212,7 @@ def unsupported(name, **arguments):
 
 
 def concrete_or_error(x, context):
-    """x as a numpy array; that of a value which is followed by derivatives alone is known.
+    """`x` as a numpy array; that of a value which is followed by derivatives alone is known.
 
     Raises ConcretizationTypeError for another traced value.
     """
@@ -225,7 +225,7 @@ def concrete_or_error(x, context):
 
 
 def convert(x, dtype, weak=False) -> Array:
-    """x as an array of `dtype`, weakly typed or not; without an equation if nothing changes."""
+    """`x` as an array of `dtype`, weakly typed or not; without an equation if nothing changes."""
     dtype = canonicalize_dtype(dtype)
     if not isinstance(x, Array):
         return _core.asarray(x, dtype)
@@ -252,7 +252,7 @@ def filled_like(value, x):
 
 
 def constant(value, dtype):
-    """A scalar of the dtype, for use in equations: a literal there."""
+    """A scalar of the dtype; a literal in equations."""
     return np.dtype(dtype).type(value)
 
 

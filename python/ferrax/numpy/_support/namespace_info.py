@@ -51,12 +51,12 @@ class ArrayNamespaceInfo:
         """The standard's dtypes that arrays can have, by name.
 
         Args:
-          device: makes no difference.
-          kind: "bool", "signed integer", "unsigned integer", "integral", "real floating", "complex
-            floating", "numeric", a tuple of some, or None for all.
+            device: ignored.
+            kind: "bool", "signed integer", "unsigned integer", "integral", "real floating",
+              "complex floating", "numeric", a tuple of these, or None for all.
 
         Raises:
-          ValueError: the kind does not exist.
+            ValueError: the kind does not exist.
         """
         kinds = ("bool", "numeric") if kind is None else (kind,) if isinstance(kind, str) else tuple(kind)
         for k in kinds:

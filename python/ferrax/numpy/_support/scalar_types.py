@@ -213,7 +213,7 @@ def isdtype(dtype: DTypeLike, kind: str | DTypeLike | tuple[str | DTypeLike, ...
 
 
 class finfo(np.finfo):
-    """Limits of a float dtype: eps, max, min, tiny, bits, ... ml_dtypes' dtypes too."""
+    """Limits of a float dtype: eps, max, min, tiny, bits, ... Also of the dtypes of ml_dtypes."""
 
     def __new__(cls, dtype: DTypeLike) -> Self:
         return _finfo(scalar_class(dtype))

@@ -51,7 +51,7 @@ cumulative_along = sections("""
         axis: int; None: the only axis of a vector.
         dtype: dtype to accumulate in and to return; None: x's, narrow integers and bool widened to
           the default integer.
-        include_initial: bool: put the identity in front.
+        include_initial: bool; put the identity in front.
 
     Returns:
         Array of x's shape, one longer along `axis` with include_initial.
@@ -227,7 +227,7 @@ of_radians = sections("""
 partition = sections("""
     Args:
         a: array of real numbers or bool.
-        kth: int: a position along `axis`.
+        kth: int, a position along `axis`.
         axis: int.
 
     Returns:
@@ -303,7 +303,7 @@ rounding = sections("""
 split = sections("""
     Args:
         ary: array.
-        indices_or_sections: int: the number of equal parts; or a sequence of ints: where to cut.
+        indices_or_sections: int, the number of equal parts; or a sequence of ints: where to cut.
 
     Returns:
         List of arrays.
@@ -334,9 +334,9 @@ to_radians = sections("""
 
 triangle = sections("""
     Args:
-        n: int: the number of rows.
-        k: int: which diagonal, above (positive) or below.
-        m: int: the number of columns; None: n.
+        n: int, the number of rows.
+        k: int, which diagonal, above (positive) or below.
+        m: int, the number of columns; None: n.
 
     Returns:
         (rows, columns): two vectors of the default integer.
@@ -372,7 +372,7 @@ unchanged = sections("""
 unique = sections("""
     Args:
         x: array of numbers or bool.
-        size: int: the size of the result, static and needed under jit; None: as many as there are.
+        size: int, the size of the result, static and needed under jit; None: as many as there are.
         fill_value: value that pads up to `size`; None: the smallest element.
 
     Returns:
@@ -381,7 +381,7 @@ unique = sections("""
 
 window = sections("""
     Args:
-        M: int: the number of points.
+        M: int, the number of points.
 
     Returns:
         Vector of the default float, empty for M < 1.

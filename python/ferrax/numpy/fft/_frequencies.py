@@ -54,7 +54,7 @@ def fftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, devic
     """The frequencies of `fft`: `[0, 1, .., (n - 1) // 2, -(n // 2), .., -1] / (d n)`.
 
     Args:
-        n: int: the number of samples.
+        n: int, the number of samples.
         d: the distance between samples.
         dtype: float dtype of the result; None: the default float.
         device: where the result lives: a device or a sharding; None: the default device.
@@ -80,7 +80,7 @@ def rfftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, devi
     """The frequencies of `rfft`: `[0, 1, .., n // 2] / (d n)`.
 
     Args:
-        n: int: the number of samples.
+        n: int, the number of samples.
         d: the distance between samples.
         dtype: float dtype of the result; None: the default float.
         device: where the result lives: a device or a sharding; None: the default device.
@@ -114,7 +114,7 @@ def _shifted(name, x, axes, by):
 
 
 def fftshift(x: ArrayLike, axes: int | Sequence[int] | None = None) -> Array:
-    """x with the zero frequency in the middle: each axis rolled by half its length.
+    """`x` with the zero frequency in the middle: each axis rolled by half its length.
 
     Args:
         x: array.
@@ -124,7 +124,7 @@ def fftshift(x: ArrayLike, axes: int | Sequence[int] | None = None) -> Array:
         Array of x's shape and dtype.
 
     Raises:
-        IndexError: for an axis there is not.
+        IndexError: for an axis that does not exist.
 
     >>> jnp.fft.fftshift(jnp.array([0, 1, 2, -2, -1]))
     Array([-2, -1,  0,  1,  2], dtype=int32)
@@ -143,7 +143,7 @@ def ifftshift(x: ArrayLike, axes: int | Sequence[int] | None = None) -> Array:
         Array of x's shape and dtype.
 
     Raises:
-        IndexError: for an axis there is not.
+        IndexError: for an axis that does not exist.
 
     >>> jnp.fft.ifftshift(jnp.array([-2, -1, 0, 1, 2]))
     Array([ 0,  1,  2, -2, -1], dtype=int32)

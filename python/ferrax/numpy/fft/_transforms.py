@@ -139,17 +139,17 @@ def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = N
     Args:
         a: an array, of rank 1 or more.
         n: the length; a is padded with zeros at the end, or cut.
-        axis: where.
+        axis: the axis.
         norm: "backward" (the default), "ortho" or "forward".
 
     Returns:
-        complex, of a's shape but for n along the axis.
+        complex, of a's shape except for n along the axis.
 
     Raises:
-        ValueError: for an axis there is not, an n below 1, or another norm.
+        ValueError: for an axis that does not exist, an n below 1, or another norm.
 
-        >>> jnp.fft.fft(jnp.array([1.0, 2.0, 3.0, 4.0]))
-        Array([10.+0.j, -2.+2.j, -2.+0.j, -2.-2.j], dtype=complex64)
+    >>> jnp.fft.fft(jnp.array([1.0, 2.0, 3.0, 4.0]))
+    Array([10.+0.j, -2.+2.j, -2.+0.j, -2.-2.j], dtype=complex64)
     """
     return _along("fft", FftType.FFT, a, n, axis, norm)
 
@@ -164,10 +164,10 @@ def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
         norm: "backward" or None, "ortho" or "forward": the direction that is scaled.
 
     Returns:
-        Complex array of a's shape but for n along the axis.
+        Complex array of a's shape except for n along the axis.
 
     Raises:
-        ValueError: for an axis there is not, an n below 1, or another norm.
+        ValueError: for an axis that does not exist, an n below 1, or another norm.
 
     >>> jnp.fft.ifft(jnp.array([2.0, 0.0]))
     Array([1.+0.j, 1.+0.j], dtype=complex64)
@@ -186,10 +186,10 @@ def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
         norm: "backward" or None, "ortho" or "forward": the direction that is scaled.
 
     Returns:
-        Complex array of a's shape but for n // 2 + 1 along the axis.
+        Complex array of a's shape except for n // 2 + 1 along the axis.
 
     Raises:
-        ValueError: for complex arrays, an axis there is not, an n below 1, or another norm.
+        ValueError: for complex arrays, an axis that does not exist, an n below 1, or another norm.
 
     >>> jnp.fft.rfft(jnp.array([1.0, 2.0, 3.0, 4.0]))
     Array([10.+0.j, -2.+2.j, -2.+0.j], dtype=complex64)
@@ -207,10 +207,10 @@ def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
         norm: "backward" or None, "ortho" or "forward": the direction that is scaled.
 
     Returns:
-        Real array of a's shape but for n along the axis.
+        Real array of a's shape except for n along the axis.
 
     Raises:
-        ValueError: for an axis there is not, an n below 1, or another norm.
+        ValueError: for an axis that does not exist, an n below 1, or another norm.
 
     >>> jnp.fft.irfft(jnp.array([3.0, 0.0, 0.0]), n=4)
     Array([0.75, 0.75, 0.75, 0.75], dtype=float32)
@@ -234,10 +234,10 @@ def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
         norm: "backward" or None, "ortho" or "forward": the direction that is scaled.
 
     Returns:
-        Real array of a's shape but for n along the axis.
+        Real array of a's shape except for n along the axis.
 
     Raises:
-        ValueError: for an axis there is not, an n below 1, or another norm.
+        ValueError: for an axis that does not exist, an n below 1, or another norm.
 
     >>> jnp.fft.hfft(jnp.array([1.0, 2.0, 3.0]))
     Array([ 8., -2.,  0., -2.], dtype=float32)
@@ -255,10 +255,10 @@ def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
         norm: "backward" or None, "ortho" or "forward": the direction that is scaled.
 
     Returns:
-        Complex array of a's shape but for n // 2 + 1 along the axis.
+        Complex array of a's shape except for n // 2 + 1 along the axis.
 
     Raises:
-        ValueError: for complex arrays, an axis there is not, an n below 1, or another norm.
+        ValueError: for complex arrays, an axis that does not exist, an n below 1, or another norm.
 
     >>> jnp.fft.ihfft(jnp.array([8.0, -2.0, 0.0, -2.0])).real
     Array([1., 2., 3.], dtype=float32)
@@ -276,7 +276,7 @@ def fftn(a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] | Non
         norm: as in `fft`.
 
     Returns:
-        Complex array of a's shape but for `s` along the axes.
+        Complex array of a's shape except for `s` along the axes.
 
     Raises:
         ValueError: for repeated axes, or lengths that are not one for each axis, or below 1.
@@ -298,7 +298,7 @@ def ifftn(a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] | No
         norm: "backward" or None, "ortho" or "forward": the direction that is scaled.
 
     Returns:
-        Complex array of a's shape but for `s` along the axes.
+        Complex array of a's shape except for `s` along the axes.
 
     Raises:
         ValueError: for repeated axes, or lengths that are not one for each axis, or below 1.
@@ -320,7 +320,7 @@ def rfftn(a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] | No
         norm: "backward" or None, "ortho" or "forward": the direction that is scaled.
 
     Returns:
-        Complex array of a's shape but for `s` along the axes, and n // 2 + 1 along the last of
+        Complex array of a's shape except for `s` along the axes, and n // 2 + 1 along the last of
         them.
 
     Raises:
@@ -344,7 +344,7 @@ def irfftn(a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] | N
         norm: "backward" or None, "ortho" or "forward": the direction that is scaled.
 
     Returns:
-        Real array of a's shape but for `s` along the axes.
+        Real array of a's shape except for `s` along the axes.
 
     Raises:
         ValueError: for repeated axes, or lengths that are not one for each axis, or below 1.
@@ -365,7 +365,7 @@ def fft2(a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2
         norm: "backward" or None, "ortho" or "forward": the direction that is scaled.
 
     Returns:
-        Complex array of a's shape but for `s` along the axes.
+        Complex array of a's shape except for `s` along the axes.
 
     Raises:
         ValueError: for another number of axes, and as `fftn` does.
@@ -387,7 +387,7 @@ def ifft2(a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-
         norm: "backward" or None, "ortho" or "forward": the direction that is scaled.
 
     Returns:
-        Complex array of a's shape but for `s` along the axes.
+        Complex array of a's shape except for `s` along the axes.
 
     Raises:
         ValueError: for another number of axes, and as `fftn` does.
@@ -409,7 +409,7 @@ def rfft2(a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-
         norm: "backward" or None, "ortho" or "forward": the direction that is scaled.
 
     Returns:
-        Complex array of a's shape but for `s` along the axes.
+        Complex array of a's shape except for `s` along the axes.
 
     Raises:
         ValueError: for another number of axes, and as `fftn` does.
@@ -432,7 +432,7 @@ def irfft2(a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] = (
         norm: "backward" or None, "ortho" or "forward": the direction that is scaled.
 
     Returns:
-        Real array of a's shape but for `s` along the axes.
+        Real array of a's shape except for `s` along the axes.
 
     Raises:
         ValueError: for another number of axes, and as `irfftn` does.

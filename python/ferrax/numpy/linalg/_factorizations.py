@@ -69,16 +69,16 @@ def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True
     """The triangular factor l with a positive diagonal and ``l @ l.T.conj() == a``.
 
     Args:
-      a: Hermitian positive definite matrices, shape (..., n, n).
-      upper: the adjoint of l instead.
-      symmetrize_input: use the mean of a and its adjoint; else only one triangle is read, the upper
-        one if `upper`.
+        a: Hermitian positive definite matrices, shape (..., n, n).
+        upper: the adjoint of l instead.
+        symmetrize_input: use the mean of a and its adjoint; else only one triangle is read, the
+          upper one if `upper`.
 
     Returns:
-      an array of shape (..., n, n); nan where a is not positive definite.
+        an array of shape (..., n, n); nan where a is not positive definite.
 
     Raises:
-      ValueError: the matrices are not square.
+        ValueError: the matrices are not square.
 
     Golub and Van Loan, Matrix Computations, 4.2.
 
@@ -118,17 +118,17 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Array | QRResult:
     """``a == Q @ R``, Q with orthonormal columns and R upper triangular.
 
     Args:
-      a: shape (..., m, n).
-      mode: "reduced" (Q of min(m, n) columns), "complete" (of m columns), "r" (R alone), or "raw"
-        (the reflections whose product Q is).
+        a: shape (..., m, n).
+        mode: "reduced" (Q of min(m, n) columns), "complete" (of m columns), "r" (R alone), or "raw"
+          (the reflections whose product Q is).
 
     Returns:
-      (Q, R), or R. If raw, (h, taus): R in the upper triangle of h's transpose and, below it, the
-      vectors v of the reflections ``1 - taus[k] v v'``,
-      whose first element, a 1, is omitted: the format of `lax.linalg.ormqr`.
+        (Q, R), or R. If raw, (h, taus): R in the upper triangle of h's transpose and, below it, the
+        vectors v of the reflections ``1 - taus[k] v v'``,
+        whose first element, a 1, is omitted: the format of `lax.linalg.ormqr`.
 
     Raises:
-      ValueError: the mode is not known.
+        ValueError: the mode is not known.
 
     Golub and Van Loan, Matrix Computations, 5.2.
 
@@ -189,17 +189,17 @@ def svd(
     descending.
 
     Args:
-      a: shape (..., m, n).
-      full_matrices: U of m columns and Vh of n rows; else of min(m, n).
-      compute_uv: whether to compute vectors.
-      hermitian: a is Hermitian, and its eigenvectors serve.
-      subset_by_index: (first, end): only these, by descending value; full_matrices must be False.
+        a: shape (..., m, n).
+        full_matrices: U of m columns and Vh of n rows; else of min(m, n).
+        compute_uv: whether to compute vectors.
+        hermitian: a is Hermitian, and its eigenvectors serve.
+        subset_by_index: (first, end): only these, by descending value; full_matrices must be False.
 
     Returns:
-      (U, S, Vh), or S.
+        (U, S, Vh), or S.
 
     Raises:
-      ValueError: a subset of full matrices, or one that is not a range of the values.
+        ValueError: a subset of full matrices, or one that is not a range of the values.
 
     Golub and Van Loan, Matrix Computations, 8.6.
 
@@ -237,14 +237,14 @@ def eig(a: ArrayLike) -> EigResult:
     complex.
 
     Args:
-      a: shape (..., n, n).
+        a: shape (..., n, n).
 
     Returns:
-      (eigenvalues, eigenvectors): shapes (..., n), (..., n, n); eigenvectors are columns of
-      length 1.
+        (eigenvalues, eigenvectors): shapes (..., n), (..., n, n); eigenvectors are columns of
+        length 1.
 
     Raises:
-      ValueError: the matrices are not square.
+        ValueError: the matrices are not square.
 
     >>> eig(jnp.array([[2.0, 0.0], [0.0, 3.0]])).eigenvalues
     Array([2.+0.j, 3.+0.j], dtype=complex64)
@@ -293,15 +293,15 @@ def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -
     """Eigenvalues, ascending, and orthonormal eigenvectors of Hermitian matrices.
 
     Args:
-      a: shape (..., n, n).
-      UPLO: "L" or "U": the triangle that is read where the input is not symmetrized.
-      symmetrize_input: use the mean of a and its adjoint.
+        a: shape (..., n, n).
+        UPLO: "L" or "U": the triangle that is read where the input is not symmetrized.
+        symmetrize_input: use the mean of a and its adjoint.
 
     Returns:
-      (eigenvalues, eigenvectors): ``a @ v == v * w[..., None, :]``.
+        (eigenvalues, eigenvectors): ``a @ v == v * w[..., None, :]``.
 
     Raises:
-      ValueError: the matrices are not square, or UPLO is another letter.
+        ValueError: the matrices are not square, or UPLO is another letter.
 
     Golub and Van Loan, Matrix Computations, 8.3.
 

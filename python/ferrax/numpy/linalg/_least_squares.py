@@ -95,19 +95,20 @@ def lstsq(a: ArrayLike, b: ArrayLike, rcond: float | None = None, *, numpy_resid
     """The x of least norm that makes ``norm(b - a @ x)`` least.
 
     Args:
-      a: a matrix (m, n).
-      b: a vector (m,), or a matrix (m, k).
-      rcond: singular values below rcond times the largest count as zero; by default max(m, n) eps,
-        and eps where it is negative. It is the eps of double precision, in which all is computed.
-      numpy_resid: residuals as numpy gives them: none where the rank is not n, or m <= n.
+        a: a matrix (m, n).
+        b: a vector (m,), or a matrix (m, k).
+        rcond: singular values below rcond times the largest count as zero; by default max(m, n)
+          eps, and eps where it is negative. It is the eps of double precision, in which all is
+          computed.
+        numpy_resid: residuals as numpy gives them: none where the rank is not n, or m <= n.
 
     Returns:
-      (x, residuals, rank, s): the solution, squared norms of the residuals, and the singular values
-      of a.
+        (x, residuals, rank, s): the solution, squared norms of the residuals, and the singular
+        values of a.
 
     Raises:
-      ValueError: the numbers of rows differ.
-      TypeError: a does not have two axes, or b does not have one or two.
+        ValueError: the numbers of rows differ.
+        TypeError: a does not have two axes, or b does not have one or two.
 
     >>> lstsq(jnp.array([[1.0, 0.0], [0.0, 2.0]]), jnp.array([1.0, 2.0]))[0]
     Array([1., 1.], dtype=float32)

@@ -1,4 +1,4 @@
-"""Products and powers of matrices, and the array API's spellings of ferrax.numpy's functions.
+"""Products and powers of matrices, and the array API standard's names of functions of `ferrax.numpy`.
 
 Invariant: no decomposition, except for the inverse in a negative power.
 
@@ -60,7 +60,7 @@ def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
 
     Args:
         x: array of shape (..., m, n).
-        offset: int: which diagonal, above (positive) or below.
+        offset: int, which diagonal, above (positive) or below.
 
     Returns:
         Array of shape (..., length of the diagonal).
@@ -150,7 +150,7 @@ def tensordot(
 
     Args:
         x1, x2: arrays of numbers.
-        axes: int: the last axes of x1 and the first of x2; or two lists of axes.
+        axes: int, the last axes of x1 and the first of x2; or two lists of axes.
         precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or
           None (the configured default).
         preferred_element_type: dtype to accumulate in and to return; None: the promoted dtype.
@@ -175,7 +175,7 @@ def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -
 
     Args:
         x: array of shape (..., m, n).
-        offset: int: which diagonal, above (positive) or below.
+        offset: int, which diagonal, above (positive) or below.
         dtype: dtype to accumulate in and to return; None: x's, narrow integers widened.
 
     Returns:

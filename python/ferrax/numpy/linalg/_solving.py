@@ -109,14 +109,14 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
     """x of ``a @ x == b``.
 
     Args:
-      a: square matrices, shape (..., n, n).
-      b: one vector (n,), or matrices (..., n, k); leading axes broadcast.
+        a: square matrices, shape (..., n, n).
+        b: one vector (n,), or matrices (..., n, k); leading axes broadcast.
 
     Returns:
-      an array like b with the leading axes of both.
+        an array like b with the leading axes of both.
 
     Raises:
-      ValueError: shapes do not fit.
+        ValueError: shapes do not fit.
 
     By triangular factors: Golub and Van Loan, Matrix Computations, 3.4.
 
@@ -338,14 +338,14 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     """Sign and logarithm of the absolute value of determinants: ``det == sign * exp(logabsdet)``.
 
     Args:
-      a: square matrices, shape (..., n, n).
-      method: "lu" (the default) or "qr".
+        a: square matrices, shape (..., n, n).
+        method: "lu" (the default) or "qr".
 
     Returns:
-      (sign, logabsdet): 0 and -inf for singular matrices.
+        (sign, logabsdet): 0 and -inf for singular matrices.
 
     Raises:
-      ValueError: the matrices are not square, or the method is not known.
+        ValueError: the matrices are not square, or the method is not known.
 
     >>> slogdet(jnp.array([[-1.0, 0.0], [0.0, 1.0]])).sign
     Array(-1., dtype=float32)
@@ -421,16 +421,17 @@ def pinv(a: ArrayLike, rtol: ArrayLike | None = None, hermitian: bool = False, *
     """The pseudo-inverses of Moore and Penrose.
 
     Args:
-      a: shape (..., m, n).
-      rtol: singular values up to rtol times the largest count as zero; by default 10 max(m, n) eps.
-      hermitian: a is Hermitian: the mean of it and its adjoint is used.
-      rcond: another name of rtol.
+        a: shape (..., m, n).
+        rtol: singular values up to rtol times the largest count as zero; by default 10 max(m, n)
+          eps.
+        hermitian: a is Hermitian: the mean of it and its adjoint is used.
+        rcond: another name of rtol.
 
     Returns:
-      an array of shape (..., n, m).
+        an array of shape (..., n, m).
 
     Raises:
-      ValueError: both rtol and rcond are given, or a has less than two axes.
+        ValueError: both rtol and rcond are given, or a has less than two axes.
 
     Derivative: Golub and Pereyra, SIAM J. Numer. Anal. 10 (1973), at constant rank.
 
@@ -466,7 +467,7 @@ def cond(x: ArrayLike, p: Any = None) -> Array:
     the smallest singular value.
 
     Args:
-        x: shape (..., m, n), square but for p of None, 2 and -2.
+        x: shape (..., m, n), square except for p of None, 2 and -2.
         p: a norm of matrices.
 
     Returns:
@@ -536,7 +537,7 @@ def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
 
     Args:
         a: shape (*p, *q), the first `ind` axes being p, with as many elements in p as in q.
-        ind: int: how many axes are the result's last ones.
+        ind: int, how many axes are the result's last ones.
 
     Returns:
         an array of shape (*q, *p).

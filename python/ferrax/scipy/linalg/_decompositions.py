@@ -28,7 +28,7 @@ def _floating(*xs):
 
 
 def _as_columns(a, b, name):
-    """b as matrices, and a function that restores a result's shape; a vector is one column.
+    """`b` as matrices, and a function that restores a result's shape; a vector is one column.
 
     Raises ValueError if rows differ.
     """
@@ -304,20 +304,20 @@ def eigh_tridiagonal(
     """Eigenvalues, ascending, and eigenvectors of a Hermitian tridiagonal matrix.
 
     Args:
-      d: the diagonal, shape (n,), real.
-      e: the elements above it, shape (n - 1,); those below are their conjugates.
-      eigvals_only: eigenvalues alone.
-      select: "a" (all) or "i" (those of the indices in select_range, both included).
-      select_range: (first, last).
-      tol: without effect: all are found to rounding.
-      key: without effect: nothing is random.
+        d: the diagonal, shape (n,), real.
+        e: the elements above it, shape (n - 1,); those below are their conjugates.
+        eigvals_only: eigenvalues alone.
+        select: "a" (all) or "i" (those of the indices in select_range, both included).
+        select_range: (first, last).
+        tol: without effect: all are found to rounding.
+        key: without effect: nothing is random.
 
     Returns:
-      (w, v), or w.
+        (w, v), or w.
 
     Raises:
-      ValueError: select or select_range is wrong.
-      NotImplementedError: select is "v": how many there are must be known.
+        ValueError: select or select_range is wrong.
+        NotImplementedError: select is "v": how many there are must be known.
 
     >>> eigh_tridiagonal(jnp.array([1.0, 1.0]), jnp.array([0.0]), eigvals_only=True)
     Array([1., 1.], dtype=float32)

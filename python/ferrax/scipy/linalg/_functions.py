@@ -67,7 +67,7 @@ def _log_norm(a):
 
 
 def _normalized(a):
-    """a over a power of two near its norm, and the exponent.
+    """`a` over a power of two near its norm, and the exponent.
 
     So neither powers of a large matrix overflow nor those of a small one vanish.
     """
@@ -169,16 +169,16 @@ def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 1
     """The exponentials of square matrices.
 
     Args:
-      A: shape (..., n, n).
-      upper_triangular: the matrices are upper triangular.
-      max_squarings: the result is nan if more squarings are needed: for norms above about
-        2^(max_squarings + 3).
+        A: shape (..., n, n).
+        upper_triangular: the matrices are upper triangular.
+        max_squarings: the result is nan if more squarings are needed: for norms above about
+          2^(max_squarings + 3).
 
     Returns:
-      an array of shape (..., n, n).
+        an array of shape (..., n, n).
 
     Raises:
-      ValueError: the matrices are not square.
+        ValueError: the matrices are not square.
 
     Scaling and squaring: Higham, SIAM J. Matrix Anal. 26 (2005), with as many squarings as powers
     of A ask for: Al-Mohy and Higham, ibid. 31 (2009).
@@ -284,17 +284,17 @@ def solve_sylvester(A: ArrayLike, B: ArrayLike, C: ArrayLike, *, method: str = "
     """x of ``A @ x + x @ B == C``.
 
     Args:
-      A: shape (..., m, m).
-      B: shape (..., n, n).
-      C: shape (..., m, n).
-      method: "schur" or "eigen"; Schur forms serve both.
-      tol: without effect.
+        A: shape (..., m, m).
+        B: shape (..., n, n).
+        C: shape (..., m, n).
+        method: "schur" or "eigen"; Schur forms serve both.
+        tol: without effect.
 
     Returns:
-      an array of shape (..., m, n); nan where A and -B share an eigenvalue.
+        an array of shape (..., m, n); nan where A and -B share an eigenvalue.
 
     Raises:
-      ValueError: shapes do not fit, or the method is not known.
+        ValueError: shapes do not fit, or the method is not known.
 
     Bartels and Stewart, Communications of the ACM 15 (1972).
 
@@ -399,15 +399,15 @@ def funm(A: ArrayLike, func: Callable[[Array], Array], disp: bool = True) -> Arr
     """The function of a matrix that `func`, of arrays element by element, extends to.
 
     Args:
-      A: a matrix (n, n).
-      func: a function of arrays.
-      disp: the result alone; else (result, estimate of its error).
+        A: a matrix (n, n).
+        func: a function of arrays.
+        disp: the result alone; else (result, estimate of its error).
 
     Returns:
-      a complex matrix.
+        a complex matrix.
 
     Raises:
-      ValueError: A is not square.
+        ValueError: A is not square.
 
     Parlett's recurrence on the Schur form, which requires distinct eigenvalues: Golub and Van Loan,
     Matrix Computations, 9.1.4.
@@ -458,16 +458,16 @@ def polar(a: ArrayLike, side: str = "right", *, method: str = "qdwh", eps: float
     semidefinite.
 
     Args:
-      a: shape (..., m, n).
-      side: the side of p: "right" (n, n) or "left" (m, m).
-      method: "qdwh" or "svd"; singular values serve both.
-      eps, max_iterations: without effect: the method does not iterate.
+        a: shape (..., m, n).
+        side: the side of p: "right" (n, n) or "left" (m, m).
+        method: "qdwh" or "svd"; singular values serve both.
+        eps, max_iterations: without effect: the method does not iterate.
 
     Returns:
-      (u, p): u (m, n) with orthonormal columns, or rows.
+        (u, p): u (m, n) with orthonormal columns, or rows.
 
     Raises:
-      ValueError: side or method is another word, or a has fewer than two axes.
+        ValueError: side or method is another word, or a has fewer than two axes.
 
     Higham, Functions of Matrices (2008), chapter 8.
 

@@ -218,7 +218,7 @@ def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> 
     """The matrix of the discrete Fourier transform.
 
     Args:
-        n: int: the size.
+        n: int, the size.
         scale: the divisor of the matrix: None, "sqrtn" (unitary) or "n".
         dtype: complex dtype; None: the default one.
 
@@ -350,7 +350,7 @@ def hilbert(n: int) -> Array:
     """Hilbert's matrix (n, n): ``1 / (i + j + 1)``.
 
     Args:
-        n: int: the size.
+        n: int, the size.
 
     Returns:
         Array of shape (n, n).
@@ -367,7 +367,7 @@ def invhilbert(n: int) -> Array:
     """The inverse of Hilbert's matrix (n, n), of whole numbers, rounded once.
 
     Args:
-        n: int: the size.
+        n: int, the size.
 
     Returns:
         Array of shape (n, n).
@@ -394,7 +394,7 @@ def leslie(f: ArrayLike, s: ArrayLike) -> Array:
         Array of shape (..., n, n).
 
     Raises:
-        ValueError: for other lengths, and for less than two classes.
+        ValueError: for other lengths, and for fewer than two classes.
 
     >>> leslie(jnp.array([1.0, 2.0]), jnp.array([0.5]))
     Array([[1. , 2. ],
@@ -425,7 +425,7 @@ def pascal(n: int, kind: str | None = None) -> Array:
     """Pascal's matrix of binomial coefficients.
 
     Args:
-        n: int: the size.
+        n: int, the size.
         kind: "symmetric" or None, "lower" or "upper".
 
     Returns:
@@ -448,7 +448,7 @@ def invpascal(n: int, kind: str | None = None) -> Array:
     """The inverse of `pascal`, of whole numbers, rounded once.
 
     Args:
-        n: int: the size.
+        n: int, the size.
         kind: "symmetric" or None, "lower" or "upper".
 
     Returns:

@@ -66,10 +66,10 @@ def minimize(
         TypeError: args is not a tuple, an option is unknown, or `grad` refuses the function.
         ValueError: the method is unknown.
 
-        >>> import ferrax.scipy.optimize
-        >>> rosen = lambda x: (1 - x[0]) ** 2 + 100 * (x[1] - x[0] ** 2) ** 2
-        >>> ferrax.scipy.optimize.minimize(rosen, jnp.zeros(2), method="BFGS").x.round(2)
-        Array([1., 1.], dtype=float32)
+    >>> import ferrax.scipy.optimize
+    >>> rosen = lambda x: (1 - x[0]) ** 2 + 100 * (x[1] - x[0] ** 2) ** 2
+    >>> ferrax.scipy.optimize.minimize(rosen, jnp.zeros(2), method="BFGS").x.round(2)
+    Array([1., 1.], dtype=float32)
     """
     if not isinstance(args, tuple):
         raise TypeError(f"args argument to jax.scipy.optimize.minimize must be a tuple, got {args}")

@@ -253,8 +253,8 @@ def fftconvolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", axes: Sequen
         Array of the mode's sizes, float or complex.
 
     Raises:
-        ValueError: for another mode, ranks that differ, an axis there is not, sizes that differ
-          along other axes.
+        ValueError: for another mode, ranks that differ, an axis that does not exist, sizes that
+          differ along other axes.
 
     >>> import ferrax.scipy.signal
     >>> ferrax.scipy.signal.fftconvolve(jnp.array([1.0, 2.0]), jnp.array([1.0, 1.0])).round(4)

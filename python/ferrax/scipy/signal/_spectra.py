@@ -33,7 +33,7 @@ _BOUNDARIES = ("even", "odd", "constant", "zeros", None)
 
 
 def _single(x):
-    """x in a dtype that has a Fourier transform."""
+    """`x` in a dtype that has a Fourier transform."""
     return x.astype(np.float32) if x.dtype.itemsize < 4 else x
 
 
@@ -195,12 +195,12 @@ def stft(
         (frequencies, times, transforms): the transforms with frequencies at `axis`, and times last.
 
     Raises:
-        ValueError: for a window or boundary there is not, and lengths that do not fit.
+        ValueError: for an unknown window or boundary, and lengths that do not fit.
 
-        >>> import ferrax.scipy.signal
-        >>> f, t, z = ferrax.scipy.signal.stft(jnp.ones(8), nperseg=4)
-        >>> z.shape
-        (3, 5)
+    >>> import ferrax.scipy.signal
+    >>> f, t, z = ferrax.scipy.signal.stft(jnp.ones(8), nperseg=4)
+    >>> z.shape
+    (3, 5)
     """
     return _spectral(
         x, None, fs, window, nperseg, noverlap, nfft, detrend, return_onesided, "spectrum", axis, "stft", boundary, padded, 256
@@ -237,10 +237,10 @@ def csd(
     Raises:
         ValueError: for another scaling or average, and as `stft`.
 
-        >>> import ferrax.scipy.signal
-        >>> x = jnp.array([1.0, -1.0] * 4)
-        >>> ferrax.scipy.signal.csd(x, x, nperseg=4, window="boxcar")[1].real.round(6)
-        Array([0., 0., 4.], dtype=float32)
+    >>> import ferrax.scipy.signal
+    >>> x = jnp.array([1.0, -1.0] * 4)
+    >>> ferrax.scipy.signal.csd(x, x, nperseg=4, window="boxcar")[1].real.round(6)
+    Array([0., 0., 4.], dtype=float32)
     """
     if average not in ("mean", "median"):
         raise ValueError(f'average must be "median" or "mean", got {average}')
@@ -323,11 +323,11 @@ def istft(
     Raises:
         ValueError: for axes or lengths that do not fit.
 
-        >>> import ferrax.scipy.signal
-        >>> x = jnp.arange(1.0, 9.0)
-        >>> _, _, z = ferrax.scipy.signal.stft(x, nperseg=4)
-        >>> ferrax.scipy.signal.istft(z, nperseg=4)[1].round(4)
-        Array([1., 2., 3., 4., 5., 6., 7., 8.], dtype=float32)
+    >>> import ferrax.scipy.signal
+    >>> x = jnp.arange(1.0, 9.0)
+    >>> _, _, z = ferrax.scipy.signal.stft(x, nperseg=4)
+    >>> ferrax.scipy.signal.istft(z, nperseg=4)[1].round(4)
+    Array([1., 2., 3., 4., 5., 6., 7., 8.], dtype=float32)
     """
     z = as_array("istft", Zxx)
     if z.ndim < 2:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def _without_line(x):
-    """x less the line of least squares, along the last axis."""
+    """`x` less the line of least squares, along the last axis."""
     n = x.shape[-1]
     t = np.arange(n) - (n - 1) / 2
     square = float((t * t).sum())
@@ -37,7 +37,7 @@ def detrend(data: ArrayLike, axis: int = -1, type: str = "linear", bp: int | Seq
 
     Args:
         data: an array; integers become floats.
-        axis: where.
+        axis: the axis.
         type: "linear" for the least-squares line, "constant" for the mean.
         bp: for lines, where new ones start: an index, or several.
         overwrite_data: None: arrays do not change.

@@ -191,21 +191,21 @@ def cg(A: Any, b: Any, x0: Any = None, *, tol: float = 1e-05, atol: float = 0.0,
     """Conjugate gradients, for Hermitian positive definite A.
 
     Args:
-      A: a square matrix, or a linear function of a pytree like b.
-      b: a pytree of arrays.
-      x0: the starting vector; by default zeros.
-      tol, atol: when to stop: at a residual of norm max(tol * norm(b), atol).
-      maxiter: rounds at most; by default ten for each element.
-      M: an approximate inverse of A, likewise Hermitian.
+        A: a square matrix, or a linear function of a pytree like b.
+        b: a pytree of arrays.
+        x0: the starting vector; by default zeros.
+        tol, atol: when to stop: at a residual of norm max(tol * norm(b), atol).
+        maxiter: rounds at most; by default ten for each element.
+        M: an approximate inverse of A, likewise Hermitian.
 
     Returns:
-      (x, info): info is 0 if the residual is within the tolerance; else the number of iterations,
-      as in scipy, or a negative number if
-        the method broke down. An int32 array, which has no derivative.
+        (x, info): info is 0 if the residual is within the tolerance; else the number of iterations,
+        as in scipy, or a negative number if
+          the method broke down. An int32 array, which has no derivative.
 
     Raises:
-      ValueError: shapes do not fit.
-      TypeError: A is neither, or gives something unlike b.
+        ValueError: shapes do not fit.
+        TypeError: A is neither, or gives something unlike b.
 
     Hestenes and Stiefel, J. Research NBS 49 (1952).
 
@@ -248,18 +248,18 @@ def gmres(
     """Generalized minimal residuals with restarts, for any A.
 
     Args:
-      A, b, x0, tol, atol, M: as `cg` has them.
-      restart: steps a round.
-      maxiter: rounds at most; by default ten for each element.
-      solve_method: "batched" or "incremental"; one way serves both.
+        A, b, x0, tol, atol, M: as `cg` has them.
+        restart: steps a round.
+        maxiter: rounds at most; by default ten for each element.
+        solve_method: "batched" or "incremental"; one way serves both.
 
     Returns:
-      (x, info): info as for `cg`: not 0 if iterations make no progress, or were not sufficient; -1
-      if x is nan.
+        (x, info): info as for `cg`: not 0 if iterations make no progress, or were not sufficient;
+        -1 if x is nan.
 
     Raises:
-      ValueError: shapes do not fit, or the method is not known.
-      TypeError: A is neither, or gives something unlike b.
+        ValueError: shapes do not fit, or the method is not known.
+        TypeError: A is neither, or gives something unlike b.
 
     Saad and Schultz, SIAM J. Sci. Stat. Comput. 7 (1986).
 

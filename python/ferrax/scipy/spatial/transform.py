@@ -36,7 +36,7 @@ def _inexact(x):
 
 
 def _unit(q):
-    """q normalized; the result is never nan."""
+    """`q` normalized; the result is never nan."""
     return q / jnp.sqrt((q * q).sum(-1, keepdims=True))
 
 

@@ -94,20 +94,20 @@ def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
     """The Bessel functions of the first kind of orders 0 to v (DLMF 10.2.2).
 
     Args:
-      z: an array or a number, real.
-      v: the greatest order, an int >= 0.
-      n_iter: accepted as in JAX, where the recurrence starts from this order; here the order
-        follows from `v`, and the result is accurate for any value.
+        z: an array or a number, real.
+        v: the greatest order, an int >= 0.
+        n_iter: accepted as in JAX, where the recurrence starts from this order; here the order
+          follows from `v`, and the result is accurate for any value.
 
     Returns:
-      a float array (v + 1, ...), its other axes those of z.
+        a float array (v + 1, ...), its other axes those of z.
 
     Raises:
-      TypeError: z is not an array or number, or v is not an int.
-      ValueError: z is complex, or v is negative.
+        TypeError: z is not an array or number, or v is not an int.
+        ValueError: z is complex, or v is negative.
 
-        >>> jax.scipy.special.bessel_jn(1.0, v=1)
-        Array([0.7651977, 0.4400506], dtype=float32)
+    >>> jax.scipy.special.bessel_jn(1.0, v=1)
+    Array([0.7651977, 0.4400506], dtype=float32)
     """
     (z,) = promote_inexact("bessel_jn", z)
     if z.dtype.kind == "c":
@@ -158,23 +158,23 @@ def sph_harm_y(n: Array, m: Array, theta: Array, phi: Array, diff_n: int | None 
     14.30.1).
 
     Args:
-      n: degrees, integers >= 0.
-      m: orders, integers; |m| <= n, else the result is 0.
-      theta: polar angles.
-      phi: azimuths. All four broadcast.
-      diff_n: must be None.
-      n_max: the greatest degree, an int; needed where n is traced. By default the greatest of n.
+        n: degrees, integers >= 0.
+        m: orders, integers; |m| <= n, else the result is 0.
+        theta: polar angles.
+        phi: azimuths. All four broadcast.
+        diff_n: must be None.
+        n_max: the greatest degree, an int; needed where n is traced. By default the greatest of n.
 
     Returns:
-      a complex array of the common shape; NaN where n is beyond n_max, or negative.
+        a complex array of the common shape; NaN where n is beyond n_max, or negative.
 
     Raises:
-      NotImplementedError: diff_n is given.
-      ConcretizationTypeError: n is traced and n_max is not given.
-      TypeError: n or m is not an integer.
+        NotImplementedError: diff_n is given.
+        ConcretizationTypeError: n is traced and n_max is not given.
+        TypeError: n or m is not an integer.
 
-        >>> sph_harm_y(jnp.array([1]), jnp.array([0]), jnp.array([0.0]), jnp.array([0.0]))
-        Array([0.48860252+0.j], dtype=complex64)
+    >>> sph_harm_y(jnp.array([1]), jnp.array([0]), jnp.array([0.0]), jnp.array([0.0]))
+    Array([0.48860252+0.j], dtype=complex64)
     """
     if diff_n is not None:
         raise NotImplementedError("The 'diff_n' argument to jax.scipy.special.sph_harm_y is not supported.")

@@ -147,7 +147,7 @@ def entr(x: ArrayLike) -> Array:
         Array of x's shape; bool and integers become the default float, other dtypes stay.
 
     Raises:
-        TypeError: x is complex, or not an array or number.
+        TypeError: x is not an array or number.
         ValueError: x is complex.
 
     >>> entr(jnp.array([0.5, 1.0, -1.0]))

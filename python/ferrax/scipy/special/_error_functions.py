@@ -95,17 +95,17 @@ def erfcx(x: ArrayLike) -> Array:
     """exp(x^2) erfc(x): the scaled complementary error function.
 
     Args:
-      x: an array or a number, real or complex.
+        x: an array or a number, real or complex.
 
     Returns:
-      an array of x's shape; where x is real, accurate to a few roundings (DLMF 7.9.1 for large x)
-      and infinite where x^2 is large and x negative.
+        an array of x's shape; where x is real, accurate to a few roundings (DLMF 7.9.1 for large x)
+        and infinite where x^2 is large and x negative.
 
     Raises:
-      TypeError: x is not an array or number.
+        TypeError: x is not an array or number.
 
-        >>> jax.scipy.special.erfcx(0.0)
-        Array(1., dtype=float32)
+    >>> jax.scipy.special.erfcx(0.0)
+    Array(1., dtype=float32)
     """
     (x,) = promote_inexact("erfcx", x)
     return _wofz(1j * x) if x.dtype.kind == "c" else _erfcx(convert(x, x.dtype))
@@ -153,19 +153,19 @@ def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
     """log(ndtr(x)), accurate in both tails.
 
     Args:
-      x: an array or a number, real.
-      series_order: accepted as in JAX, where it is the number of terms of an asymptotic series; the
-        result here is accurate for any value.
+        x: an array or a number, real.
+        series_order: accepted as in JAX, where it is the number of terms of an asymptotic series;
+          the result here is accurate for any value.
 
     Returns:
-      a float array of x's shape.
+        a float array of x's shape.
 
     Raises:
-      TypeError: x is complex, or not an array or number; series_order is not an int.
-      ValueError: series_order is negative or above 30.
+        TypeError: x is complex, or not an array or number; series_order is not an int.
+        ValueError: series_order is negative or above 30.
 
-        >>> jax.scipy.special.log_ndtr(-1e4)
-        Array(-5.0000012e+07, dtype=float32)
+    >>> jax.scipy.special.log_ndtr(-1e4)
+    Array(-5.0000012e+07, dtype=float32)
     """
     if not isinstance(series_order, int):
         raise TypeError("series_order must be a Python integer.")
@@ -231,17 +231,17 @@ def dawsn(x: ArrayLike) -> Array:
     Dawson's integral and the sampling theorem).
 
     Args:
-      x: an array or a number, real.
+        x: an array or a number, real.
 
     Returns:
-      a float array of x's shape.
+        a float array of x's shape.
 
     Raises:
-      TypeError: x is not an array or number.
-      ValueError: x is complex.
+        TypeError: x is not an array or number.
+        ValueError: x is complex.
 
-        >>> jax.scipy.special.dawsn(1.0)
-        Array(0.53807956, dtype=float32)
+    >>> jax.scipy.special.dawsn(1.0)
+    Array(0.53807956, dtype=float32)
     """
     x = _real("dawsn", x)
     return _dawsn(convert(x, x.dtype))
@@ -303,16 +303,16 @@ def wofz(z: ArrayLike) -> Array:
     (Al Azah and Chandler-Wilde 2021).
 
     Args:
-      z: an array or a number, real or complex.
+        z: an array or a number, real or complex.
 
     Returns:
-      a complex array of z's shape.
+        a complex array of z's shape.
 
     Raises:
-      TypeError: z is not an array or number.
+        TypeError: z is not an array or number.
 
-        >>> jax.scipy.special.wofz(0.0)
-        Array(1.+0.j, dtype=complex64)
+    >>> jax.scipy.special.wofz(0.0)
+    Array(1.+0.j, dtype=complex64)
     """
     (z,) = promote_inexact("wofz", z)
     return _wofz(z if z.dtype.kind == "c" else z.astype("complex128" if z.dtype.itemsize == 8 else "complex64"))
@@ -358,18 +358,18 @@ def owens_t(h: ArrayLike, a: ArrayLike) -> Array:
     (Owen 1956).
 
     Args:
-      h: an array or a number, real.
-      a: the end of the integral; broadcasts with h.
+        h: an array or a number, real.
+        a: the end of the integral; broadcasts with h.
 
     Returns:
-      a float array of the common shape.
+        a float array of the common shape.
 
     Raises:
-      TypeError: an argument is not an array or number.
-      ValueError: an argument is complex.
+        TypeError: an argument is not an array or number.
+        ValueError: an argument is complex.
 
-        >>> jax.scipy.special.owens_t(0.0, 1.0)
-        Array(0.125, dtype=float32)
+    >>> jax.scipy.special.owens_t(0.0, 1.0)
+    Array(0.125, dtype=float32)
     """
     h, a = _real("owens_t", h, a)
     shape = common_shape(h.shape, a.shape)

@@ -79,7 +79,7 @@ def gammasgn(x: ArrayLike) -> Array:
         Array of x's shape; bool and integers become the default float, other dtypes stay.
 
     Raises:
-        TypeError: x is complex, or not an array or number.
+        TypeError: x is not an array or number.
         ValueError: x is complex.
 
     >>> gammasgn(jnp.array([1.5, -0.5, -1.5]))
@@ -143,7 +143,7 @@ def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:
 
     Args:
         N, k: arrays or numbers that broadcast, real.
-        repetition: bool: count choices that may repeat.
+        repetition: bool; count choices that may repeat.
 
     Returns:
         Float array of the broadcast shape.
@@ -372,7 +372,7 @@ def multigammaln(a: ArrayLike, d: ArrayLike) -> Array:
 
     Args:
         a: array or number, real.
-        d: int: the dimension.
+        d: int, the dimension.
 
     Returns:
         Float array of a's shape.

@@ -112,19 +112,19 @@ def hyp1f1(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     expansion.
 
     Args:
-      a, b: parameters, arrays or numbers, real.
-      x: arguments, real; all three broadcast.
+        a, b: parameters, arrays or numbers, real.
+        x: arguments, real; all three broadcast.
 
     Returns:
-      a float array of the common shape; infinite where b is 0, -1, -2 .. and the series does not
-      end before.
+        a float array of the common shape; infinite where b is 0, -1, -2 .. and the series does not
+        end before.
 
     Raises:
-      TypeError: an argument is not an array, list or number.
-      ValueError: an argument is complex.
+        TypeError: an argument is not an array, list or number.
+        ValueError: an argument is complex.
 
-        >>> jax.scipy.special.hyp1f1(1.0, 1.0, 0.0)
-        Array(1., dtype=float32)
+    >>> jax.scipy.special.hyp1f1(1.0, 1.0, 0.0)
+    Array(1., dtype=float32)
     """
     return _hyp1f1(*_reals("hyp1f1", *map(jnp.asarray, (a, b, x))))
 
@@ -220,18 +220,18 @@ def hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, x: ArrayLike) -> Array:
     the hypergeometric equation towards 1.
 
     Args:
-      a, b, c: parameters, arrays or numbers, real.
-      x: arguments, real; all four broadcast.
+        a, b, c: parameters, arrays or numbers, real.
+        x: arguments, real; all four broadcast.
 
     Returns:
-      a float array of the common shape; infinite for x > 1, and where c is 0, -1, -2 .. and the
-      series does not end before.
+        a float array of the common shape; infinite for x > 1, and where c is 0, -1, -2 .. and the
+        series does not end before.
 
     Raises:
-      TypeError: an argument is not an array or number.
-      ValueError: an argument is complex.
+        TypeError: an argument is not an array or number.
+        ValueError: an argument is complex.
 
-        >>> jax.scipy.special.hyp2f1(1.0, 2.0, 2.0, -1.0)
-        Array(0.5, dtype=float32)
+    >>> jax.scipy.special.hyp2f1(1.0, 2.0, 2.0, -1.0)
+    Array(0.5, dtype=float32)
     """
     return _hyp2f1(*_reals("hyp2f1", a, b, c, x))

@@ -95,17 +95,17 @@ def expi(x: ArrayLike) -> Array:
     -infinity to x (DLMF 6.2.5).
 
     Args:
-      x: an array or a number, real.
+        x: an array or a number, real.
 
     Returns:
-      a float array of x's shape; -inf at 0.
+        a float array of x's shape; -inf at 0.
 
     Raises:
-      TypeError: x is not an array or number.
-      ValueError: x is complex.
+        TypeError: x is not an array or number.
+        ValueError: x is complex.
 
-        >>> jax.scipy.special.expi(-1.0)
-        Array(-0.2193839, dtype=float32)
+    >>> jax.scipy.special.expi(-1.0)
+    Array(-0.2193839, dtype=float32)
     """
     return _expi(*_real("expi", x))
 
@@ -127,17 +127,17 @@ def exp1(x: ArrayLike) -> Array:
     """The exponential integral E1(x): the integral of exp(-t) / t from x to infinity (DLMF 6.2.1).
 
     Args:
-      x: an array or a number, real.
+        x: an array or a number, real.
 
     Returns:
-      a float array of x's shape; inf at 0, NaN below.
+        a float array of x's shape; inf at 0, NaN below.
 
     Raises:
-      TypeError: x is not an array or number.
-      ValueError: x is complex.
+        TypeError: x is not an array or number.
+        ValueError: x is complex.
 
-        >>> jax.scipy.special.exp1(1.0)
-        Array(0.2193839, dtype=float32)
+    >>> jax.scipy.special.exp1(1.0)
+    Array(0.2193839, dtype=float32)
     """
     return _exp1(*_real("exp1", x))
 
@@ -191,18 +191,18 @@ def expn(n: ArrayLike, x: ArrayLike) -> Array:
     infinity (DLMF 8.19).
 
     Args:
-      n: the order, whole numbers >= 0; it has no derivative.
-      x: an array or a number, real; broadcasts with n.
+        n: the order, whole numbers >= 0; it has no derivative.
+        x: an array or a number, real; broadcasts with n.
 
     Returns:
-      a float array of the common shape; NaN for other orders and for x below 0.
+        a float array of the common shape; NaN for other orders and for x below 0.
 
     Raises:
-      TypeError: an argument is not an array, list or number.
-      ValueError: an argument is complex.
+        TypeError: an argument is not an array, list or number.
+        ValueError: an argument is complex.
 
-        >>> jax.scipy.special.expn(2, 0.0)
-        Array(1., dtype=float32)
+    >>> jax.scipy.special.expn(2, 0.0)
+    Array(1., dtype=float32)
     """
     return _expn(*broadcast_together(*_real("expn", jnp.asarray(n), jnp.asarray(x))))
 
@@ -237,17 +237,17 @@ def sici(x: ArrayLike) -> tuple[Array, Array]:
     of (cos(t) - 1) / t (DLMF 6.2).
 
     Args:
-      x: an array or a number, real.
+        x: an array or a number, real.
 
     Returns:
-      the pair (Si(x), Ci(x)), float arrays of x's shape. Below 0 Ci is that of |x|.
+        the pair (Si(x), Ci(x)), float arrays of x's shape. Below 0 Ci is that of |x|.
 
     Raises:
-      TypeError: x is not an array or number.
-      ValueError: x is complex.
+        TypeError: x is not an array or number.
+        ValueError: x is complex.
 
-        >>> jax.scipy.special.sici(0.0)
-        (Array(0., dtype=float32), Array(-inf, dtype=float32))
+    >>> jax.scipy.special.sici(0.0)
+    (Array(0., dtype=float32), Array(-inf, dtype=float32))
     """
     (x,) = promote_inexact("sici", x)
     if x.dtype.kind == "c":
@@ -259,7 +259,7 @@ def sici(x: ArrayLike) -> tuple[Array, Array]:
 
 
 def _half_square(x):
-    """x^2 / 2 modulo 2, exact but for the last rounding."""
+    """x^2 / 2 modulo 2, exact except for the last rounding."""
     # Dekker (1971): the square as the sum of two numbers.
     split = float(2 ** ((jnp.finfo(x.dtype).nmant + 2) // 2) + 1)
     # From here on the square of any number of the dtype is a multiple of 4.
@@ -306,17 +306,17 @@ def fresnel(x: ArrayLike) -> tuple[Array, Array]:
     """The Fresnel integrals of sin(pi t^2 / 2) and cos(pi t^2 / 2) from 0 to x (DLMF 7.2.7).
 
     Args:
-      x: an array or a number, real.
+        x: an array or a number, real.
 
     Returns:
-      the pair (S(x), C(x)), float arrays of x's shape.
+        the pair (S(x), C(x)), float arrays of x's shape.
 
     Raises:
-      TypeError: x is not an array or number.
-      NotImplementedError: x is complex.
+        TypeError: x is not an array or number.
+        NotImplementedError: x is complex.
 
-        >>> jax.scipy.special.fresnel(jnp.inf)
-        (Array(0.5, dtype=float32), Array(0.5, dtype=float32))
+    >>> jax.scipy.special.fresnel(jnp.inf)
+    (Array(0.5, dtype=float32), Array(0.5, dtype=float32))
     """
     (x,) = promote_inexact("fresnel", x)
     if x.dtype.kind == "c":
@@ -373,16 +373,16 @@ def spence(x: Array) -> Array:
     1 - x (DLMF 25.12).
 
     Args:
-      x: an array or a number, real.
+        x: an array or a number, real.
 
     Returns:
-      a float array of x's shape; NaN below 0.
+        a float array of x's shape; NaN below 0.
 
     Raises:
-      TypeError: x is complex, or not an array or number.
+        TypeError: x is complex, or not an array or number.
 
-        >>> jax.scipy.special.spence(1.0)
-        Array(-0., dtype=float32)
+    >>> jax.scipy.special.spence(1.0)
+    Array(-0., dtype=float32)
     """
     (x,) = promote_inexact("spence", x)
     if x.dtype.kind == "c":

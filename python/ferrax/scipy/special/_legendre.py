@@ -62,17 +62,17 @@ def lpmn_values(m: int, n: int, z: ArrayLike, is_normalized: bool) -> Array:
     """The associated Legendre functions of the first kind.
 
     Args:
-      m, n: the largest order, and the largest degree: one number.
-      z: where; a vector of float32 or float64.
-      is_normalized: whether they are those of spherical harmonics of norm 1.
+        m, n: the largest order, and the largest degree: one number.
+        z: where; a vector of float32 or float64.
+        is_normalized: whether they are those of spherical harmonics of norm 1.
 
     Returns:
-      an array of (order, degree, place).
+        an array of (order, degree, place).
 
     Raises:
-      TypeError: `z` is of another dtype.
-      ValueError: `z` is not a vector.
-      NotImplementedError: `m` is not `n`.
+        TypeError: `z` is of another dtype.
+        ValueError: `z` is not a vector.
+        NotImplementedError: `m` is not `n`.
 
     >>> lpmn_values(1, 1, jnp.array([0.5]), False)[0, :, 0]
     Array([1. , 0.5], dtype=float32)

@@ -70,17 +70,17 @@ def logsumexp(
     """log(sum(b * exp(a))), without overflow.
 
     Args:
-      a: an array.
-      axis: an axis or a tuple of them; None for all.
-      b: weights, of any sign; broadcasts with a.
-      keepdims: keep reduced axes with size 1.
-      return_sign: also return the sign of the sum (its phase, if complex); otherwise a negative sum
-        gives NaN.
-      where: which elements to include.
+        a: an array.
+        axis: an axis or a tuple of them; None for all.
+        b: weights, of any sign; broadcasts with a.
+        keepdims: keep reduced axes with size 1.
+        return_sign: also return the sign of the sum (its phase, if complex); otherwise a negative
+          sum gives NaN.
+        where: which elements to include.
 
     Returns:
-      the logarithm, or a pair (logarithm of the magnitude, sign). -inf if all terms are -inf; the
-      derivative there is 0.
+        the logarithm, or a pair (logarithm of the magnitude, sign). -inf if all terms are -inf; the
+        derivative there is 0.
 
     >>> logsumexp(jnp.array([0.0, 0.0]))
     Array(0.6931472, dtype=float32)

@@ -95,7 +95,7 @@ def log_binomial(n, k, x):
 
 
 def lgamma_rest(a):
-    """log gamma(a) less a log(a) - a."""
+    """log gamma(a) minus (a log(a) - a)."""
     large = a >= _LARGE
     n = jnp.where(large, a, _LARGE)
     b = jnp.where(large, 1, a)

@@ -79,7 +79,7 @@ def reals(name, *xs):
     """The arguments as arrays of one float dtype.
 
     Raises:
-      TypeError: one is complex, or not an array or number.
+        TypeError: one is complex, or not an array or number.
     """
     xs = promote_inexact(name, *xs)
     if xs[0].dtype.kind == "c":

@@ -52,25 +52,25 @@ class gaussian_kde:
     Multivariate Density Estimation).
 
     Args:
-      dataset: the observations, (n,) or (d, n), real.
-      bw_method: the factor of the kernels' width: "scott" (the default), neff^(-1 / (d + 4)),
-        "silverman", (neff (d + 2) / 4)^(-1 / (d + 4)), a number, or a function of the object.
-      weights: of the observations, (n,); by default equal.
+        dataset: the observations, (n,) or (d, n), real.
+        bw_method: the factor of the kernels' width: "scott" (the default), neff^(-1 / (d + 4)),
+          "silverman", (neff (d + 2) / 4)^(-1 / (d + 4)), a number, or a function of the object.
+        weights: of the observations, (n,); by default equal.
 
     Attributes:
-      neff: the effective number of observations, 1 / sum(weights^2).
-      dataset: (d, n). weights: (n,), of sum 1.
-      covariance: of the kernels, (d, d): that of the data times the squared factor. inv_cov: its
-        inverse.
+        neff: the effective number of observations, 1 / sum(weights^2).
+        dataset: (d, n). weights: (n,), of sum 1.
+        covariance: of the kernels, (d, d): that of the data times the squared factor. inv_cov: its
+          inverse.
 
     Raises:
-      TypeError: the data or the weights are a list.
-      ValueError: there are fewer than two elements, the weights do not fit, or bw_method is
-        unknown.
-      NotImplementedError: the data are complex.
+        TypeError: the data or the weights are a list.
+        ValueError: there are fewer than two elements, the weights do not fit, or bw_method is
+          unknown.
+        NotImplementedError: the data are complex.
 
-        >>> gaussian_kde(jnp.array([1.0, 2.0, 3.0]), 1.0)(2.0)
-        Array([0.29429457], dtype=float32)
+    >>> gaussian_kde(jnp.array([1.0, 2.0, 3.0]), 1.0)(2.0)
+    Array([0.29429457], dtype=float32)
     """
 
     neff: Array
@@ -155,8 +155,8 @@ class gaussian_kde:
         """The estimated density at points (d, m), or (d,) for one point: (m,).
 
         Raises:
-          ValueError: the points do not have the data's dimension.
-          TypeError: the points are a list.
+            ValueError: the points do not have the data's dimension.
+            TypeError: the points are a list.
         """
         return jnp.exp(self.logpdf(points))
 
@@ -180,7 +180,7 @@ class gaussian_kde:
         (d, d).
 
         Raises:
-          ValueError: mean or cov has another dimension.
+            ValueError: mean or cov has another dimension.
         """
         mean, cov = jnp.atleast_1d(jnp.squeeze(mean)), jnp.atleast_2d(cov)
         if mean.shape != (self.d,):
@@ -194,7 +194,7 @@ class gaussian_kde:
         """The integral of the estimate from low to high.
 
         Raises:
-          ValueError: the data have more than one dimension.
+            ValueError: the data have more than one dimension.
         """
         if self.d != 1:
             raise ValueError("integrate_box_1d() only handles 1D pdfs")
@@ -208,7 +208,7 @@ class gaussian_kde:
         """The integral of the product of two estimates.
 
         Raises:
-          ValueError: they have different dimensions.
+            ValueError: they have different dimensions.
         """
         if other.d != self.d:
             raise ValueError("KDEs are not the same dimensionality")
@@ -219,8 +219,8 @@ class gaussian_kde:
         """Draws from the estimate: (d, *shape).
 
         Args:
-          key: a key.
-          shape: the shape of the sample.
+            key: a key.
+            shape: the shape of the sample.
         """
         key_index, key_noise = random.split(key)
         index = random.choice(key_index, self.n, shape=shape, p=self.weights)

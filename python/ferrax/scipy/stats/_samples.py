@@ -44,20 +44,20 @@ def mode(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keep
     and largest.
 
     Args:
-      a: an array.
-      axis: an axis, or None for all elements.
-      nan_policy: "propagate" alone.
-      keepdims: keep the reduced axis with size 1.
+        a: an array.
+        axis: an axis, or None for all elements.
+        nan_policy: "propagate" alone.
+        keepdims: keep the reduced axis with size 1.
 
     Returns:
-      a named tuple (mode, count): values of a's dtype, and their counts. Of no elements they are
-      NaN and 0.
+        a named tuple (mode, count): values of a's dtype, and their counts. Of no elements they are
+        NaN and 0.
 
     Raises:
-      TypeError: a is a list. ValueError, NotImplementedError: the nan_policy is not supported.
+        TypeError: a is a list. ValueError, NotImplementedError: the nan_policy is not supported.
 
-        >>> jax.scipy.stats.mode(jnp.array([1, 2, 2]))
-        ModeResult(mode=Array(2, dtype=int32), count=Array(2, dtype=int32))
+    >>> jax.scipy.stats.mode(jnp.array([1, 2, 2]))
+    ModeResult(mode=Array(2, dtype=int32), count=Array(2, dtype=int32))
     """
     check_arraylike("mode", a)
     a = jnp.atleast_1d(as_array("mode", a))
@@ -94,22 +94,22 @@ def rankdata(a: ArrayLike, method: str = "average", *, axis: int | None = None, 
     """Ranks from 1 upwards along an axis.
 
     Args:
-      a: an array.
-      method: the rank of equal elements: the "average", the least ("min"), the greatest ("max"),
-        their place among the distinct elements ("dense"), or by position ("ordinal").
-      axis: an axis, or None for the ranks of all elements, which have one dimension.
-      nan_policy: "propagate" alone: ranks among elements with a NaN are NaN.
+        a: an array.
+        method: the rank of equal elements: the "average", the least ("min"), the greatest ("max"),
+          their place among the distinct elements ("dense"), or by position ("ordinal").
+        axis: an axis, or None for the ranks of all elements, which have one dimension.
+        nan_policy: "propagate" alone: ranks among elements with a NaN are NaN.
 
     Returns:
-      a float array of a's shape.
+        a float array of a's shape.
 
     Raises:
-      TypeError: a is a list.
-      ValueError: the method is unknown.
-      NotImplementedError: the nan_policy is not supported.
+        TypeError: a is a list.
+        ValueError: the method is unknown.
+        NotImplementedError: the nan_policy is not supported.
 
-        >>> jax.scipy.stats.rankdata(jnp.array([5, 1, 5]), "min")
-        Array([2., 1., 2.], dtype=float32)
+    >>> jax.scipy.stats.rankdata(jnp.array([5, 1, 5]), "min")
+    Array([2., 1., 2.], dtype=float32)
     """
     check_arraylike("rankdata", a)
     _check_policy(nan_policy)
@@ -149,21 +149,21 @@ def sem(a: ArrayLike, axis: int | None = 0, ddof: int = 1, nan_policy: str = "pr
     elements.
 
     Args:
-      a: an array.
-      axis: an axis, or None for all elements.
-      ddof: subtracted from the number of elements in the variance.
-      nan_policy: "propagate", or "omit" to leave NaNs out.
-      keepdims: keep the reduced axis with size 1.
+        a: an array.
+        axis: an axis, or None for all elements.
+        ddof: subtracted from the number of elements in the variance.
+        nan_policy: "propagate", or "omit" to leave NaNs out.
+        keepdims: keep the reduced axis with size 1.
 
     Returns:
-      an array of a's shape without the axis, of its dtype, or the float dtype of integers.
+        an array of a's shape without the axis, of its dtype, or the float dtype of integers.
 
     Raises:
-      TypeError: a is a list.
-      ValueError: the nan_policy is unknown.
+        TypeError: a is a list.
+        ValueError: the nan_policy is unknown.
 
-        >>> jax.scipy.stats.sem(jnp.array([1.0, 3.0]))
-        Array(1., dtype=float32)
+    >>> jax.scipy.stats.sem(jnp.array([1.0, 3.0]))
+    Array(1., dtype=float32)
     """
     (a,) = promote_inexact("sem", a)
     if nan_policy == "propagate":

@@ -114,7 +114,7 @@ def continued_fraction(term, like):
     """b0 + a1 / (b1 + a2 / (b2 + ..)) by Lentz's method (Thompson and Barnett 1986), elementwise.
 
     Args:
-      term: of n = 0, 1, 2 .., the pair (a_n, b_n), arrays as `like`; a_0 is not read.
+        term: of n = 0, 1, 2 .., the pair (a_n, b_n), arrays as `like`; a_0 is not read.
     """
     tiny = float(jnp.finfo(like.dtype).tiny)
     away = lambda x: jnp.where(x == 0, tiny, x)

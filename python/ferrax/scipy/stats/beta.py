@@ -41,7 +41,7 @@ pdf = _family.density(logpdf, "Array([1.125, 1.5  ], dtype=float32)", _at_ends)
 
 @_family
 def cdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """the regularised incomplete beta function.
+    """The regularised incomplete beta function.
 
     >>> cdf(jnp.array([0.25, 0.5]), 2.0, 2.0)
     Array([0.15625001, 0.5       ], dtype=float32)

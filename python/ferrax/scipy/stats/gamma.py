@@ -39,7 +39,7 @@ pdf = _family.density(logpdf, "Array([0.18393973, 0.27067056], dtype=float32)", 
 
 @_family
 def cdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """the regularised lower incomplete gamma function.
+    """The regularised lower incomplete gamma function.
 
     >>> cdf(jnp.array([1.0, 2.0]), 3.0)
     Array([0.08030139, 0.3233236 ], dtype=float32)
@@ -59,7 +59,7 @@ def logcdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1)
 
 @_family
 def sf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """the regularised upper incomplete gamma function.
+    """The regularised upper incomplete gamma function.
 
     >>> sf(jnp.array([1.0, 2.0]), 3.0)
     Array([0.9196986, 0.6766764], dtype=float32)

@@ -64,17 +64,17 @@ def entropy(mu: ArrayLike, loc: ArrayLike = 0) -> Array:
     """The entropy in nats: -sum over k of P(k) log(P(k)).
 
     Args:
-      mu: the mean, not negative.
-      loc: the location, which does not matter.
+        mu: the mean, not negative.
+        loc: the location, which does not matter.
 
     Returns:
-      a float array of mu's shape; NaN for a negative mean.
+        a float array of mu's shape; NaN for a negative mean.
 
     Raises:
-      TypeError: mu is a list, complex, or not a number.
+        TypeError: mu is a list, complex, or not a number.
 
-        >>> jax.scipy.stats.poisson.entropy(0.0)
-        Array(0., dtype=float32)
+    >>> jax.scipy.stats.poisson.entropy(0.0)
+    Array(0., dtype=float32)
     """
     mu, loc = _families.reals("poisson.entropy", mu, loc)
     mu = jnp.broadcast_to(mu, _shapes.common_shape(mu.shape, loc.shape))

@@ -33,7 +33,7 @@ pdf = _family.density(logpdf, "Array([0.5, 0.5], dtype=float32)")
 
 @_family
 def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """x on the interval.
+    """`x` on the interval.
 
     >>> cdf(jnp.array([0.5, 1.0]), 0.0, 2.0)
     Array([0.25, 0.5 ], dtype=float32)

@@ -119,7 +119,7 @@ impl Emitter<'_> {
                 _ => unreachable!("only inputs are given"),
             },
             Place::Given => self.layout.arrays + v - self.order.array(0) as usize,
-            place => unreachable!("{place:?} is no word"),
+            place => unreachable!("{place:?} is not a word"),
         };
         8 * word as i32
     }

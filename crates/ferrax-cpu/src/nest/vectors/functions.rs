@@ -102,7 +102,7 @@ fn instructions(
             _ if !is_needed => 0,
             VecNode::Leaf(Leaf::At(k)) => args[*k as usize],
             VecNode::Leaf(Leaf::Const(bits)) => made(nest, NestOp::Const(*bits), dtype, &[]),
-            VecNode::Leaf(leaf) => unreachable!("{leaf:?} is no operand of a function"),
+            VecNode::Leaf(leaf) => unreachable!("{leaf:?} is not an operand of a function"),
             VecNode::Op { code, .. } => {
                 let of: Vec<NestValue> = node.operands().iter().map(|v| values[*v as usize]).collect();
                 made(nest, NestOp::Vector(*code), dtype, &of)

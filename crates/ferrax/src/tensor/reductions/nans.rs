@@ -33,7 +33,7 @@ pub(super) fn nanmax(x: &Tensor, axes: &Dims) -> Tensor {
 pub(super) fn nanmin(x: &Tensor, axes: &Dims) -> Tensor {
     extreme(x, axes, f64::INFINITY, min)
 }
-/// How many are no nan.
+/// How many elements are not nan.
 #[track_caller]
 fn present(x: &Tensor, axes: &Dims) -> Tensor {
     sum(&(!x.is_nan()).astype(Dtype::I32), axes)
@@ -60,7 +60,7 @@ pub(super) fn nanstd(x: &Tensor, axes: &Dims) -> Tensor {
     root(&nanvar(x, axes))
 }
 impl Tensor {
-    /// The position (int32) of the first largest element that is no nan along an axis; -1 where all are.
+    /// The position (int32) of the first largest element that is not nan along an axis; -1 if all are.
     ///
     /// ```
     /// use ferrax::Tensor;
@@ -70,7 +70,7 @@ impl Tensor {
     pub fn nanargmax(&self, axis: i64) -> Tensor {
         self.position(axis, filled(self, f64::NEG_INFINITY).argmax(axis))
     }
-    /// The position (int32) of the first least element that is no nan along an axis; -1 where all are.
+    /// The position (int32) of the first least element that is not nan along an axis; -1 if all are.
     ///
     /// ```
     /// use ferrax::Tensor;

@@ -93,7 +93,7 @@ class HiPrimitive:
         """The results on values, or on arrays.
 
         Raises:
-          NotImplementedError: the primitive defines neither `to_lojax` nor `impl`.
+            NotImplementedError: the primitive defines neither `to_lojax` nor `impl`.
         """
         does = getattr(self, "to_lojax", None) or getattr(self, "impl", None)
         if does is None:
@@ -180,7 +180,7 @@ def primal_tangent_dtype(primal_dtype, tangent_dtype, name=None):
     """Refused: a dtype whose tangents have another.
 
     Raises:
-      NotImplementedError: always.
+        NotImplementedError: always.
     """
     raise NotImplementedError(
         f"primal_tangent_dtype({primal_dtype}, {tangent_dtype}): the dtypes of arrays are a closed list; custom_vjp gives another dtype to a gradient"

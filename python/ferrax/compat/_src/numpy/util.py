@@ -37,7 +37,7 @@ def check_no_float0s(fun_name, *args):
     """Refuses tangents of integers.
 
     Raises:
-      TypeError: an argument is one.
+        TypeError: an argument is one.
     """
     if any(getattr(a, "dtype", None) == np.dtype([("float0", "V")]) for a in args):
         raise TypeError(
@@ -49,7 +49,7 @@ def check_for_prngkeys(fun_name, *args):
     """Refuses keys.
 
     Raises:
-      TypeError: an argument is a key.
+        TypeError: an argument is a key.
     """
     found = [a for a in args if is_key(getattr(a, "dtype", None))]
     if found:

@@ -20,7 +20,7 @@ def parse_gufunc_signature(signature):
     """The names of the core axes of each argument, and of each result.
 
     Raises:
-      ValueError: it is not a signature.
+        ValueError: it is not a signature.
     """
     if not re.match(_SIGNATURE, signature):
         raise ValueError(f"not a valid gufunc signature: {signature}")
