@@ -7,8 +7,8 @@
 //! ```
 //! INVARIANT: a step that joins reads nothing that a step between it and the program writes, and writes nothing that such a step names; so it may
 //! run before those.
+use super::between::Between;
 use super::moves::{self, Move};
-use super::passed::Passed;
 use super::{Compiling, names};
 use crate::routines::{self, Product};
 use crate::run::host::is_for_host;
@@ -161,7 +161,7 @@ impl Compiling<'_> {
         start.role(shape)?;
         let (mut members, mut all) = ([&start.moves[..], &[first]].concat(), vec![start]);
         let mut found = if members.len() > 1 { self.merged(&all, shape) } else { None };
-        let mut between = Passed::default();
+        let mut between = Between::default();
         for i in window.skip(1).filter(|i| !taken[*i]) {
             let member = Member::of(&steps[i])
                 .filter(|m| all.len() < MAX_STEPS && m.joins(&all, shape) && between.allows(&m.ins, m.outs));
