@@ -18,6 +18,7 @@ use crate::wgsl::epilogue::refined;
 use crate::wgsl::rows::{Each, MAX_REDUCTIONS, RowKernel};
 use crate::wgsl::work::of_element;
 use ferrax_kernel::kernel::{Affine, Kernel, Node, NodeId};
+use ferrax_kernel::order::BLOCK;
 use ferrax_kernel::plan::{Plan, SlotId, Step};
 use ferrax_kernel::{DType, Dims, Res, Routine};
 use std::borrow::Cow;
@@ -28,8 +29,9 @@ use std::sync::Arc;
 const MAX_STEPS: usize = 24;
 const MAX_NODES: usize = 160;
 const WINDOW: usize = 48;
-/// Elements of a row for which a team of 16 is not too many.
+/// Elements of a row for which a team of 16 is not too many, and of one whose blocks leave no more results than a block has elements.
 const MIN_ELEMENTS: usize = 4;
+const MAX_ELEMENTS: usize = BLOCK * BLOCK;
 
 /// A program over rows with its slots.
 #[derive(Clone)]
@@ -156,7 +158,7 @@ impl Compiling<'_> {
         let window = first..steps.len().min(first + WINDOW);
         let shape = match start.routine {
             Some(_) => [start.kernel.grid.size(), start.kernel.rdims.size()],
-            None => window.clone().filter(|i| !taken[*i]).find_map(|i| shape_of(&Member::of(&steps[i])?, limits))?,
+            None => window.clone().filter(|i| !taken[*i]).find_map(|i| shape_of(&Member::of(&steps[i])?))?,
         };
         start.role(shape)?;
         let (mut members, mut all) = ([&start.moves[..], &[first]].concat(), vec![start]);
@@ -214,10 +216,10 @@ impl Compiling<'_> {
     }
 }
 
-/// The rows that a kernel reduces, if a workgroup can, and their elements follow one another.
-fn shape_of(m: &Member, limits: Limits) -> Option<[usize; 2]> {
+/// The rows that a kernel reduces, if a program can, and their elements follow one another.
+fn shape_of(m: &Member) -> Option<[usize; 2]> {
     let (k, n) = (&*m.kernel, m.kernel.rdims.size());
-    let is_row = !k.rdims.is_empty() && (MIN_ELEMENTS..=RowKernel::longest(limits)).contains(&n) && !lies_across(k);
+    let is_row = !k.rdims.is_empty() && (MIN_ELEMENTS..=MAX_ELEMENTS).contains(&n) && !lies_across(k);
     is_row.then_some([k.grid.size(), n])
 }
 /// Whether neighbouring rows are closer to each other than neighbouring elements.
@@ -235,8 +237,9 @@ fn fits(p: &RowProgram, limits: Limits) -> bool {
         let all = k.outputs.iter().zip(&p.rows.outputs).filter(move |(_, e)| **e == each);
         all.map(|(o, _)| crate::wgsl::per_word(k.dtype(*o))).max().unwrap_or(1)
     };
-    let is_long = p.routine.is_none() && k.rdims.size() > ferrax_kernel::order::BLOCK;
-    p.ins.len() + p.outs.len() <= limits.buffers
+    let is_long = p.routine.is_none() && k.rdims.size() > BLOCK;
+    let scratch = usize::from(is_long && k.rdims.size() > RowKernel::longest(limits));
+    p.ins.len() + p.outs.len() + scratch <= limits.buffers
         && k.nodes.len() <= MAX_NODES
         && p.rows.reductions() <= MAX_REDUCTIONS
         && !p.outs.is_empty()
