@@ -347,3 +347,26 @@ def test_a_sum_of_one_element_is_that_element(jax, jnp):
     for f in (jnp.sum, jnp.max, jnp.min, jnp.prod):
         for g in (lambda x, f=f: f(x, axis=1), jax.jit(lambda x, f=f: f(x, axis=1)), jax.vmap(f)):
             assert np.asarray(g(x)).tobytes() == np.asarray(x)[:, 0].tobytes()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "complex64"])
+@pytest.mark.parametrize("preset", [None, "highest", "bfloat16", "BF16_BF16_F32_X6", "F32_F32_F32", "F64_F64_F64"])
+def test_products_are_at_least_as_precise_as_their_algorithm(jax, dtype, preset):
+    """Each sum of 1000 products beside that of absolute values: rounded once from double precision, or with the roundings of single precision."""
+    rng = np.random.default_rng(7)
+    x, y = (rng.standard_normal(s) + 1j * rng.standard_normal(s) for s in ((5, 1000), (1000, 4)))
+    x, y = (a.astype(dtype) if dtype == "complex64" else a.real.astype(dtype) for a in (x, y))
+    wide = np.result_type(dtype, np.float64)
+    size = np.abs(x).astype(float) @ np.abs(y).astype(float)
+    out = np.result_type(dtype, np.float32)
+    bound = 2.0**-24 if preset == "F64_F64_F64" else 2.0**-21
+
+    def product(x, y):
+        return jax.lax.dot(x, y, precision=preset, preferred_element_type=out)
+
+    got = np.asarray(jax.jit(product)(x, y))
+    assert got.dtype == out
+    assert np.all(np.abs(got - x.astype(wide) @ y.astype(wide)) <= bound * size)
+    if preset is not None:
+        with jax.default_matmul_precision(preset):
+            np.testing.assert_array_equal(jax.jit(lambda x, y: jax.lax.dot(x, y, preferred_element_type=out))(x, y), got)

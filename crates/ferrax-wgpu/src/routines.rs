@@ -107,6 +107,17 @@ pub fn as_kernel(r: &Routine) -> Option<Kernel> {
         _ => None,
     }
 }
+/// The same with its two operands exchanged, where that is the transpose of the result; and where the element of each position of its grid is in
+/// the result.
+pub fn transposed(r: &Routine) -> Option<(Routine, (Affine, Dims))> {
+    match r {
+        Routine::Dot(d) => {
+            let at = Affine::new(0, [(d.m * d.n) as i64, 1, d.n as i64]);
+            Some((Routine::Dot(dot::transposed(d)), (at, [d.b, d.n, d.m].into())))
+        }
+        _ => None,
+    }
+}
 /// Whether the two loads of that kernel, its first nodes, may be of any affine forms.
 pub fn reads_forms(r: &Routine) -> bool {
     matches!(r, Routine::Dot(_))

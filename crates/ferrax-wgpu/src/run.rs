@@ -2,11 +2,11 @@
 //!
 //! Loops and branches of small kernels are a persistent kernel. The host executes others: it reads predicates, indices and trip counts back, and
 //! records the body again for each iteration. Slots hold references to buffers, so copies, carries and elements of tapes move no data.
+mod between;
 mod computed;
 mod host;
 mod loops;
 mod moves;
-mod passed;
 mod persistent;
 mod rows;
 mod together;

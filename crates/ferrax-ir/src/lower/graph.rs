@@ -263,7 +263,8 @@ impl Graph {
         self.map(dtype, kernel::Node::Select { p, t, f })
     }
     pub fn convert(&mut self, x: TensorId, dtype: DType) -> TensorId {
-        if self.dtype(x) == dtype { x } else { self.map(dtype, kernel::Node::Convert(x)) }
+        let one = |g: &mut Graph, x| g.map(dtype, kernel::Node::Convert(x));
+        if self.dtype(x) == dtype { x } else { self.each(x, one) }
     }
     /// Between dtypes of one size.
     pub fn bitcast(&mut self, x: TensorId, dtype: DType) -> TensorId {

@@ -61,9 +61,15 @@ impl ParamValue for ConvDims {
         })
     }
 }
-/// The precision that the user requested. It has no effect, and is kept to be shown.
+/// The precision that the user requested. Products have the operands' precision, or single: only a request for double precision has an effect.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Asked(Option<Box<[Arc<str>]>>);
+impl Asked {
+    /// Whether narrower operands are to be multiplied and summed in double precision.
+    pub fn is_double(&self) -> bool {
+        matches!(self.0.as_deref(), Some([algorithm]) if &**algorithm == "F64_F64_F64")
+    }
+}
 impl ParamValue for Asked {
     fn words() -> String {
         "a precision, a pair of them, or None".into()

@@ -15,7 +15,7 @@ use crate::primitive;
 use crate::support::{Supports, Within};
 use crate::typing::{Specs, Sums, Typing};
 use crate::value::{Value, Values};
-use ferrax_kernel::Dims;
+use ferrax_kernel::{DType, Dims};
 use smallvec::smallvec;
 
 /// `(([lhs contracted], [rhs contracted]), ([lhs batch], [rhs batch]))`
@@ -308,7 +308,12 @@ impl Rules for Dot {
             DotAxes { batch: &n.lb, free: &lf, contract: &n.lc },
             DotAxes { batch: &n.rb, free: &rf, contract: &n.rc },
         );
-        let dtype = crate::lower::physical(&out[0]).dtype;
-        Ok(smallvec![b.dot(x[0], x[1], &l, &r, dtype, out[0].dtype.is_complex(), &out[0].shape)])
+        let (dtype, paired) = (crate::lower::physical(&out[0]).dtype, out[0].dtype.is_complex());
+        if !(self.precision.is_double() && dtype.is_float()) {
+            return Ok(smallvec![b.dot(x[0], x[1], &l, &r, dtype, paired, &out[0].shape)]);
+        }
+        let [x, y] = [x[0], x[1]].map(|x| b.convert(x, DType::F64));
+        let wide = b.dot(x, y, &l, &r, DType::F64, paired, &out[0].shape);
+        Ok(smallvec![b.convert(wide, dtype)])
     }
 }

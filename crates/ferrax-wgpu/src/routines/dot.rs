@@ -93,6 +93,12 @@ pub fn as_kernel(d: &Dot) -> Kernel {
     }
 }
 
+/// The product of the exchanged operands, the result of which is transposed.
+pub fn transposed(d: &Dot) -> Dot {
+    let ([lb, lm, lk], [rb, rk, rn]) = (d.lhs, d.rhs);
+    Dot { m: d.n, n: d.m, lhs: [rb, rn, rk], rhs: [lb, lk, lm], ..d.clone() }
+}
+
 /// An operand: its dtype, its first position, and for its batch, rows (or columns) and terms, sizes and strides of their axes.
 struct Operand {
     dtype: DType,

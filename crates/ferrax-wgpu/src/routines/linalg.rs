@@ -1,9 +1,11 @@
 //! `Linalg`: Cholesky and LU factors, triangular systems and exchanges of rows, of real matrices that a workgroup's memory holds; one workgroup for
-//! each, or for some right-hand sides of it. The host has the others.
+//! each, or for some right-hand sides of it. Of larger ones ([`blocked`]) Cholesky factors and triangular systems. The host has the others.
 //!
 //! ```text
 //!     for k:    pivot, column k behind it by the pivot        barrier        rows and columns behind k less column k times row k        barrier
 //! ```
+mod blocked;
+
 use crate::task::{Limits, Reg};
 use crate::wgsl::{self, Lowered};
 use ferrax_kernel::linalg::{Decomposition, Linalg, Triangle};
@@ -17,7 +19,16 @@ const SEEKERS: usize = 64;
 
 /// Whether shaders have it.
 pub fn has(l: &Linalg) -> bool {
-    words(l).is_some_and(|n| n <= WORDS) && l.dtype == DType::F32 && !l.complex
+    (words(l).is_some_and(|n| n <= WORDS) || in_blocks(l)) && l.dtype == DType::F32 && !l.complex
+}
+/// Whether it can be done a block of columns at a time.
+fn in_blocks(l: &Linalg) -> bool {
+    match l.kind {
+        _ if l.m == 0 || l.n == 0 => false,
+        Decomposition::Cholesky => blocked::has(l.n, l.batch * l.n * l.n),
+        Decomposition::Solve(t) => blocked::has(order(t, l), l.batch * l.m.max(l.n) * order(t, l)),
+        _ => false,
+    }
 }
 /// Words that a workgroup needs, for decompositions that one can do.
 fn words(l: &Linalg) -> Option<usize> {
@@ -39,10 +50,13 @@ fn order(t: Triangle, l: &Linalg) -> usize {
 }
 
 pub fn lower(l: &Linalg, limits: Limits) -> Res<Lowered> {
-    if !has(l) || words(l).is_none_or(|n| 4 * n > limits.shared) {
+    if !has(l) || 4 * WORDS > limits.shared {
         return Err(Error::Unsupported(format!("{:?} of {} by {} runs on the host", l.kind, l.m, l.n)));
     }
+    let is_small = words(l).is_some_and(|n| n <= WORDS);
     match l.kind {
+        Decomposition::Cholesky if !is_small => blocked::cholesky(l, limits),
+        Decomposition::Solve(t) if !is_small => blocked::solve(t, l, limits),
         Decomposition::Cholesky => Ok(cholesky(l, limits)),
         Decomposition::Lu => Ok(lu(l, limits)),
         Decomposition::Permutation => Ok(permutation(l, limits)),
@@ -55,14 +69,16 @@ pub fn lower(l: &Linalg, limits: Limits) -> Res<Lowered> {
 fn task(l: &Linalg, head: &str, body: &str, [reads, writes, groups, elements]: [usize; 4], limits: Limits) -> Lowered {
     let mut task = Lowered::default();
     let size = if elements <= 1024 { 64 } else { limits.workgroup };
-    let body = format!("if (group >= {groups}) {{ return; }}\n{}", body.replace("SIZE", &size.to_string()));
+    let body = format!("if (group >= {groups}) {{ return; }}\n{}", body.replace(SIZE, &size.to_string()));
     let text = wgsl::wrapped(wgsl::bindings(reads, writes) + head, size, &body);
     let (ins, outs) = ((0..reads).map(Reg::In).collect(), (0..writes).map(Reg::Out).collect());
     let work = 16 * l.operations().saturating_mul(l.batch as u64);
     task.run_long(text, ins, outs, crate::task::fold(groups as u64, limits.groups), work);
     task
 }
-/// A statement for all of so many elements `e`; `SIZE` invocations share them.
+/// In a text, how many invocations a workgroup has.
+const SIZE: &str = "SIZE";
+/// A statement for all of so many elements `e`, which the invocations share.
 fn each(n: &str, statements: &str) -> String {
     format!("for (var e = i32(local); e < {n}; e += SIZE) {{\n{statements}}}\n")
 }
@@ -72,12 +88,8 @@ fn divided(x: &str, by: &str) -> String {
 }
 const BARRIER: &str = "workgroupBarrier();\n";
 
-/// One workgroup a matrix, in memory `a`; a pivot that is not positive and finite makes all nan.
-fn cholesky(l: &Linalg, limits: Limits) -> Lowered {
-    let n = l.n;
-    let all = (n * n).to_string();
-    let head = format!("var<workgroup> a: array<f32, {all}>;\nvar<workgroup> failed: u32;\n");
-    let load = each(&all, &format!("a[e] = bitcast<f32>(in0[group * {all} + e]);\n"));
+/// Statements that factor the matrix of order `n` in memory `a`; a pivot that is not positive and finite sets `failed`.
+fn factor(n: usize) -> String {
     let column = each(&format!("{n} - 1 - k"), &divided(&format!("a[(k + 1 + e) * {n} + k]"), "pivot"));
     let behind = each(
         "w * w",
@@ -85,14 +97,8 @@ fn cholesky(l: &Linalg, limits: Limits) -> Lowered {
             "let i = k + 1 + e / w;\nlet j = k + 1 + e % w;\nif (j <= i) {{ a[i * {n} + j] -= a[i * {n} + k] * a[j * {n} + k]; }}\n"
         ),
     );
-    let store = each(
-        &all,
-        &format!(
-            "var word = select(bitcast<u32>(a[e]), 0x7fc00000u, failed != 0u);\nif (e % {n} > e / {n}) {{ word = 0u; }}\nout0[group * {all} + e] = word;\n"
-        ),
-    );
-    let body = format!(
-        "{load}if (local == 0u) {{ failed = 0u; }}
+    format!(
+        "if (local == 0u) {{ failed = 0u; }}
 {BARRIER}for (var k = 0; k < {n}; k++) {{
 let d = a[k * {n} + k];
 let pivot = root(d);
@@ -103,8 +109,22 @@ a[k * {n} + k] = pivot;
 }}
 {column}{BARRIER}let w = {n} - 1 - k;
 {behind}{BARRIER}}}
-{store}"
+"
+    )
+}
+/// One workgroup a matrix, in memory `a`; a pivot that is not positive and finite makes all nan.
+fn cholesky(l: &Linalg, limits: Limits) -> Lowered {
+    let n = l.n;
+    let all = (n * n).to_string();
+    let head = format!("var<workgroup> a: array<f32, {all}>;\nvar<workgroup> failed: u32;\n");
+    let load = each(&all, &format!("a[e] = bitcast<f32>(in0[group * {all} + e]);\n"));
+    let store = each(
+        &all,
+        &format!(
+            "var word = select(bitcast<u32>(a[e]), 0x7fc00000u, failed != 0u);\nif (e % {n} > e / {n}) {{ word = 0u; }}\nout0[group * {all} + e] = word;\n"
+        ),
     );
+    let body = format!("{load}{}{store}", factor(n));
     task(l, &head, &body, [1, 1, l.batch, n * n], limits)
 }
 

@@ -7,8 +7,8 @@
 //! ```
 //! INVARIANT: a step that joins reads nothing that a step between it and the program writes, and writes nothing that such a step names; so it may
 //! run before those.
+use super::between::Between;
 use super::moves::{self, Move};
-use super::passed::Passed;
 use super::{Compiling, names};
 use crate::routines::{self, Product};
 use crate::run::host::is_for_host;
@@ -18,6 +18,7 @@ use crate::wgsl::epilogue::refined;
 use crate::wgsl::rows::{Each, MAX_REDUCTIONS, RowKernel};
 use crate::wgsl::work::of_element;
 use ferrax_kernel::kernel::{Affine, Kernel, Node, NodeId};
+use ferrax_kernel::order::BLOCK;
 use ferrax_kernel::plan::{Plan, SlotId, Step};
 use ferrax_kernel::{DType, Dims, Res, Routine};
 use std::borrow::Cow;
@@ -28,8 +29,9 @@ use std::sync::Arc;
 const MAX_STEPS: usize = 24;
 const MAX_NODES: usize = 160;
 const WINDOW: usize = 48;
-/// Elements of a row for which a team of 16 is not too many.
+/// Elements of a row for which a team of 16 is not too many, and of one whose blocks leave no more results than a block has elements.
 const MIN_ELEMENTS: usize = 4;
+const MAX_ELEMENTS: usize = BLOCK * BLOCK;
 
 /// A program over rows with its slots.
 #[derive(Clone)]
@@ -91,6 +93,8 @@ struct Member<'a> {
     ins: Cow<'a, [SlotId]>,
     outs: &'a [SlotId],
     routine: Option<&'a Arc<Routine>>,
+    /// Where its results are, over its grid; in the order of the grid where nothing is said.
+    at: Option<Affine>,
     /// The steps of the block that it reads through.
     moves: Vec<usize>,
 }
@@ -99,7 +103,7 @@ impl<'a> Member<'a> {
         match step {
             Step::Kernel { kernel, ins, outs } if !is_for_host(step) && kernel.domain().size() > 0 => {
                 let (kernel, ins) = (Cow::Borrowed(&**kernel), Cow::Borrowed(&ins[..]));
-                Some(Member { kernel, ins, outs, routine: None, moves: vec![] })
+                Some(Member { kernel, ins, outs, routine: None, at: None, moves: vec![] })
             }
             _ => None,
         }
@@ -112,7 +116,7 @@ impl<'a> Member<'a> {
         let mut through: Vec<usize> = it.through.iter().flat_map(|s| moves[s].steps.clone()).collect();
         through.sort_unstable();
         through.dedup();
-        Some(Member { kernel, ins, outs, routine: Some(routine), moves: through })
+        Some(Member { kernel, ins, outs, routine: Some(routine), at: None, moves: through })
     }
     /// For so many rows and elements of each: what its outputs are for, and how many elements an index of its domain is.
     fn role(&self, shape: [usize; 2]) -> Option<(Each, usize)> {
@@ -143,7 +147,7 @@ impl Compiling<'_> {
         self.merged(&[start], shape)
     }
 
-    /// The program that begins with step `first`, and its steps.
+    /// The program that begins with step `first`, and its steps. A product of which the next step reads the transpose is computed in that order.
     pub fn program(
         &self,
         steps: &[Step],
@@ -151,17 +155,31 @@ impl Compiling<'_> {
         taken: &[bool],
         moves: &HashMap<SlotId, Move>,
     ) -> Option<(RowProgram, Vec<usize>)> {
-        let limits = Limits::of(&self.device.limits);
         let start = Member::first(&steps[first], moves)?;
+        let alone = 1 + start.moves.len();
+        let found = self.grown(start, steps, first, taken);
+        if found.as_ref().is_some_and(|(_, members)| members.len() > alone) {
+            return found;
+        }
+        let transposed = transposed(&steps[first]).and_then(|(step, at)| {
+            let start = Member::first(&step, moves)?;
+            let at = refined(&at.0, &at.1, &start.kernel.grid);
+            self.grown(Member { at: Some(at), ..start }, steps, first, taken)
+        });
+        transposed.or(found)
+    }
+    /// The program that begins with this member, which is step `first`, and its steps.
+    fn grown(&self, start: Member, steps: &[Step], first: usize, taken: &[bool]) -> Option<(RowProgram, Vec<usize>)> {
+        let limits = Limits::of(&self.device.limits);
         let window = first..steps.len().min(first + WINDOW);
         let shape = match start.routine {
             Some(_) => [start.kernel.grid.size(), start.kernel.rdims.size()],
-            None => window.clone().filter(|i| !taken[*i]).find_map(|i| shape_of(&Member::of(&steps[i])?, limits))?,
+            None => window.clone().filter(|i| !taken[*i]).find_map(|i| shape_of(&Member::of(&steps[i])?))?,
         };
         start.role(shape)?;
         let (mut members, mut all) = ([&start.moves[..], &[first]].concat(), vec![start]);
         let mut found = if members.len() > 1 { self.merged(&all, shape) } else { None };
-        let mut between = Passed::default();
+        let mut between = Between::default();
         for i in window.skip(1).filter(|i| !taken[*i]) {
             let member = Member::of(&steps[i])
                 .filter(|m| all.len() < MAX_STEPS && m.joins(&all, shape) && between.allows(&m.ins, m.outs));
@@ -190,13 +208,16 @@ impl Compiling<'_> {
         let Merge { fine, mut kernel, ins, made, .. } = merge;
         let reads = |s: SlotId| all.iter().flat_map(|m| m.ins.iter()).filter(|i| **i == s).count();
         let is_seen = |s: SlotId| self.uses[s as usize] != 1 + reads(s);
-        let seen = |each: Each| made.iter().filter(move |(_, _, e)| *e == each).filter(|(s, ..)| is_seen(*s));
+        if all.iter().any(|m| m.at.is_some() && m.outs.iter().any(|s| is_seen(*s))) {
+            return None; // results are stored in the order of the grid
+        }
+        let seen = |each: Each| made.iter().filter(move |m| m.each == each && is_seen(m.slot));
         let (mut outs, mut outputs) = (vec![], vec![]);
         for each in [Each::Element, Each::Row] {
-            for (slot, node, _) in seen(each) {
-                outs.push(*slot);
+            for m in seen(each) {
+                outs.push(m.slot);
                 outputs.push(each);
-                kernel.outputs.push(*node);
+                kernel.outputs.push(m.node);
             }
         }
         let at = fine.dims.len() - fine.elements;
@@ -214,10 +235,17 @@ impl Compiling<'_> {
     }
 }
 
-/// The rows that a kernel reduces, if a workgroup can, and their elements follow one another.
-fn shape_of(m: &Member, limits: Limits) -> Option<[usize; 2]> {
+/// A step that is a product, with its result transposed; and over which grid where the result is.
+fn transposed(step: &Step) -> Option<(Step, (Affine, Dims))> {
+    let Step::Routine { routine, ins, outs } = step else { return None };
+    let (routine, at) = routines::transposed(routine)?;
+    Some((Step::Routine { routine: Arc::new(routine), ins: vec![ins[1], ins[0]], outs: outs.clone() }, at))
+}
+
+/// The rows that a kernel reduces, if a program can, and their elements follow one another.
+fn shape_of(m: &Member) -> Option<[usize; 2]> {
     let (k, n) = (&*m.kernel, m.kernel.rdims.size());
-    let is_row = !k.rdims.is_empty() && (MIN_ELEMENTS..=RowKernel::longest(limits)).contains(&n) && !lies_across(k);
+    let is_row = !k.rdims.is_empty() && (MIN_ELEMENTS..=MAX_ELEMENTS).contains(&n) && !lies_across(k);
     is_row.then_some([k.grid.size(), n])
 }
 /// Whether neighbouring rows are closer to each other than neighbouring elements.
@@ -235,8 +263,9 @@ fn fits(p: &RowProgram, limits: Limits) -> bool {
         let all = k.outputs.iter().zip(&p.rows.outputs).filter(move |(_, e)| **e == each);
         all.map(|(o, _)| crate::wgsl::per_word(k.dtype(*o))).max().unwrap_or(1)
     };
-    let is_long = p.routine.is_none() && k.rdims.size() > ferrax_kernel::order::BLOCK;
-    p.ins.len() + p.outs.len() <= limits.buffers
+    let is_long = p.routine.is_none() && k.rdims.size() > BLOCK;
+    let scratch = usize::from(is_long && k.rdims.size() > RowKernel::longest(limits));
+    p.ins.len() + p.outs.len() + scratch <= limits.buffers
         && k.nodes.len() <= MAX_NODES
         && p.rows.reductions() <= MAX_REDUCTIONS
         && !p.outs.is_empty()
@@ -253,8 +282,6 @@ struct Fine {
     dims: Vec<usize>,
     /// How many of them are of elements.
     elements: usize,
-    /// How many elements an index of each is.
-    behind: Vec<usize>,
 }
 impl Fine {
     fn of(all: &[Member], shape: [usize; 2]) -> Option<Fine> {
@@ -270,18 +297,17 @@ impl Fine {
         products.sort_unstable();
         products.dedup();
         products.retain(|p| *p > 1);
-        let (mut dims, mut behind, mut product) = (vec![], vec![], 1);
+        let (mut dims, mut elements, mut product) = (vec![], 0, 1);
         for p in &products {
             if p % product != 0 {
                 return None;
             }
             dims.push(p / product);
-            behind.push(product);
+            elements += usize::from(product < n);
             product = *p;
         }
         dims.reverse();
-        behind.reverse();
-        Some(Fine { elements: behind.iter().filter(|b| **b < n).count(), dims, behind })
+        Some(Fine { elements, dims })
     }
     /// The form of a member's domain, whose last index is so many elements, over these dimensions.
     fn form(&self, a: &Affine, domain: &[usize], each: usize) -> Affine {
@@ -290,14 +316,15 @@ impl Fine {
         a.strides.push(0);
         refined(&a, &[domain, &[each]].concat(), &self.dims)
     }
-    /// Whether a form is the position of the row, or of the element.
-    fn is_own(&self, a: &Affine, each: Each, n: usize) -> bool {
-        let own = |b: usize| match each {
-            Each::Element => b as i64,
-            Each::Row => (b / n) as i64, // below n it is an element's, and 0
-        };
-        a.offset == 0 && self.behind.iter().enumerate().all(|(k, b)| a.stride(k) == own(*b))
-    }
+}
+
+/// What a member has written.
+struct Made {
+    slot: SlotId,
+    node: NodeId,
+    each: Each,
+    /// Where it is, over the program's dimensions.
+    at: Affine,
 }
 
 struct Merge {
@@ -306,8 +333,8 @@ struct Merge {
     numbers: HashMap<(DType, Node), NodeId>,
     kernel: Kernel,
     ins: Vec<SlotId>,
-    /// Slots that members have written, latest last.
-    made: Vec<(SlotId, NodeId, Each)>,
+    /// Latest last.
+    made: Vec<Made>,
 }
 impl Merge {
     fn add(&mut self, m: &Member, shape: [usize; 2]) -> Option<()> {
@@ -322,10 +349,10 @@ impl Merge {
                     a.at = self.fine.form(&a.at, &domain, behind);
                     a.guards.iter_mut().for_each(|g| g.at = self.fine.form(&g.at, &domain, behind));
                     let slot = m.ins[a.input as usize];
-                    match self.made.iter().rev().find(|(s, ..)| *s == slot) {
-                        Some((_, id, each)) => {
-                            let is_own = a.guards.is_empty() && self.fine.is_own(&a.at, *each, shape[1]);
-                            Some(*id).filter(|id| is_own && self.kernel.dtype(*id) == *d)?
+                    match self.made.iter().rev().find(|m| m.slot == slot) {
+                        Some(m) => {
+                            let is_own = a.guards.is_empty() && a.at == m.at;
+                            Some(m.node).filter(|id| is_own && self.kernel.dtype(*id) == *d)?
                         }
                         None => {
                             a.input = self.input(slot, m.kernel.inputs[a.input as usize]);
@@ -341,11 +368,13 @@ impl Merge {
             };
             at.push(id);
         }
+        let own = m.at.clone().unwrap_or_else(|| Affine::new(0, m.kernel.grid.strides().iter().map(|s| *s as i64)));
+        let own = self.fine.form(&own, &domain, behind);
         for (slot, o) in m.outs.iter().zip(&m.kernel.outputs) {
-            if self.made.iter().any(|(s, ..)| s == slot) || self.ins.contains(slot) {
+            if self.made.iter().any(|m| m.slot == *slot) || self.ins.contains(slot) {
                 return None; // a slot that is written again
             }
-            self.made.push((*slot, at[*o as usize], each));
+            self.made.push(Made { slot: *slot, node: at[*o as usize], each, at: own.clone() });
         }
         Some(())
     }

@@ -3,8 +3,8 @@
 //! ```text
 //!     q = h @ wq;  k = h @ wk;  v = h @ wv
 //! ```
-//! INVARIANT: as of programs over rows: one that joins reads nothing that a unit between it and the first writes, and writes nothing that such a unit names.
-use super::passed::Passed;
+//! INVARIANT: as of programs over rows: one that joins reads nothing that a unit between it and the pass writes, and writes nothing that such a unit names.
+use super::between::Between;
 use super::rows::RowProgram;
 use super::units::{Together, Unit};
 use super::{Compiling, Op};
@@ -14,7 +14,7 @@ use crate::wgsl::Lowered;
 use ferrax_kernel::Res;
 use ferrax_kernel::plan::{SlotId, Step};
 
-/// Parts of a pass, at most, and units after its first among which more are looked for.
+/// Parts of a pass, at most, and units before and after its place among which they are looked for.
 const MAX_PARTS: usize = 4;
 const WINDOW: usize = 24;
 
@@ -38,30 +38,23 @@ impl Compiling<'_> {
     pub fn together<'a>(&self, units: Vec<Unit<'a>>) -> Vec<Unit<'a>> {
         let limits = Limits::of(&self.device.limits);
         let programs: Vec<Option<RowProgram>> = units.iter().map(|u| self.product_of(u)).collect();
-        let mut groups: Vec<Vec<usize>> = vec![];
-        for first in 0..units.len() {
-            let is_taken = |u: usize| groups.iter().any(|g| g.contains(&u));
-            let mut group = if is_taken(first) { vec![] } else { group(&units, &programs, first, &is_taken, limits) };
-            let of = |group: &[usize]| group.iter().filter_map(|u| programs[*u].as_ref()).collect::<Vec<_>>();
+        let mut all: Vec<(Unit, Option<RowProgram>)> = units.into_iter().zip(programs).collect();
+        let mut here = 0;
+        while here < all.len() {
+            let mut group = group(&all, here, limits);
+            let of = |group: &[usize]| group.iter().filter_map(|u| all[*u].1.as_ref()).collect::<Vec<_>>();
             // fewer where the device does not bind the arrays of all
             while group.len() > 1 && lower(&of(&group), limits).is_err() {
                 group.pop();
             }
             if group.len() > 1 {
-                groups.push(group);
+                here -= group.iter().filter(|u| **u < here).count();
+                let unit = taken(&mut all, group);
+                all.insert(here, (unit, None));
             }
+            here += 1;
         }
-        let mut units: Vec<Option<Unit>> = units.into_iter().map(Some).collect();
-        let mut programs = programs;
-        for group in groups {
-            let steps = group.iter().filter_map(|u| units[*u].as_ref()).flat_map(Unit::steps).copied().collect();
-            let members = Together {
-                units: group.iter().filter_map(|u| units[*u].take()).collect(),
-                programs: group.iter().filter_map(|u| programs[*u].take()).collect(),
-            };
-            units[group[0]] = Some(Unit::Together(members, steps));
-        }
-        units.into_iter().flatten().collect()
+        all.into_iter().map(|(unit, _)| unit).collect()
     }
     /// A unit that is a product, as a program.
     fn product_of(&self, unit: &Unit) -> Option<RowProgram> {
@@ -78,25 +71,35 @@ impl Compiling<'_> {
     }
 }
 
-/// The numbers of the units that may be one pass with unit `first`, itself among them.
-fn group(
-    units: &[Unit],
-    programs: &[Option<RowProgram>],
-    first: usize,
-    is_taken: &dyn Fn(usize) -> bool,
-    limits: Limits,
-) -> Vec<usize> {
-    let Some(start) = programs[first].as_ref() else { return vec![] };
-    let mut group = vec![first];
-    let mut passed = Passed::new(&start.ins, &start.outs);
-    for (at, unit) in units.iter().enumerate().take(first + WINDOW).skip(first + 1) {
-        let joins = programs[at].as_ref().is_some_and(|p| {
-            group.len() < MAX_PARTS && !is_taken(at) && p.is_alike(start, limits) && passed.allows(&p.ins, &p.outs)
-        });
-        if joins {
+/// The numbers of the units that may be one pass in the place of unit `here`, that first: earlier ones may wait till then, and later ones run there.
+fn group(all: &[(Unit, Option<RowProgram>)], here: usize, limits: Limits) -> Vec<usize> {
+    let Some(start) = all[here].1.as_ref() else { return vec![] };
+    let mut group = vec![here];
+    let joins = |group: &[usize], at: usize, between: &Between| {
+        let is_part = |p: &&RowProgram| group.len() < MAX_PARTS && p.is_alike(start, limits);
+        all[at].1.as_ref().filter(is_part).filter(|p| between.allows(&p.ins, &p.outs))
+    };
+    let (mut before, mut after) = (Between::new(&start.ins, &start.outs), Between::new(&start.ins, &start.outs));
+    for at in (here.saturating_sub(WINDOW)..here).rev() {
+        if let Some(p) = joins(&group, at, &before) {
+            group.push(at);
+            after.add_slots(&p.ins, &p.outs);
+        }
+        all[at].0.steps().iter().for_each(|step| before.add(step));
+    }
+    for at in here + 1..all.len().min(here + WINDOW) {
+        if joins(&group, at, &after).is_some() {
             group.push(at);
         }
-        unit.steps().iter().for_each(|step| passed.add(step));
+        all[at].0.steps().iter().for_each(|step| after.add(step));
     }
     group
+}
+/// These units, which are all no longer.
+fn taken<'a>(all: &mut Vec<(Unit<'a>, Option<RowProgram>)>, mut group: Vec<usize>) -> Unit<'a> {
+    group.sort_unstable();
+    let members: Vec<_> = group.iter().rev().map(|u| all.remove(*u)).collect();
+    let (units, programs): (Vec<Unit>, Vec<_>) = members.into_iter().rev().unzip();
+    let steps = units.iter().flat_map(Unit::steps).copied().collect();
+    Unit::Together(Together { units, programs: programs.into_iter().flatten().collect() }, steps)
 }

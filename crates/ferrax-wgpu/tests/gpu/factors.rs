@@ -1,7 +1,7 @@
 //! Factors and triangular systems of small matrices, against the reference.
 use crate::examples::f32s;
 use crate::rows::at_once;
-use crate::run::{Noise, compare, gpu, own_gpu, routine_plan, run};
+use crate::run::{Noise, compare, gpu, own_gpu, routine_plan};
 use ferrax_kernel::linalg::{Decomposition, Linalg, Triangle};
 use ferrax_kernel::{DType, Routine};
 
@@ -31,8 +31,8 @@ const SIZES: [usize; 9] = [1, 2, 3, 7, 16, 31, 32, 40, 55];
 fn positive_matrices_have_a_root() {
     let Some(gpu) = gpu() else { return };
     let mut noise = Noise(61);
-    for n in SIZES.into_iter().chain([63]) {
-        for batch in [1, 5] {
+    for n in SIZES.into_iter().chain([63, 64, 100, 131]) {
+        for batch in [1, 3] {
             let a = f32s(&positive(&mut noise, batch, n));
             compare(
                 &*gpu,
@@ -51,11 +51,13 @@ fn a_matrix_that_is_not_positive_has_none() {
     let Some(gpu) = gpu() else { return };
     let mut noise = Noise(62);
     for (bad, at) in [(-1.0, 4), (0.0, 0), (f32::NAN, 8), (f32::INFINITY, 4)] {
-        // the second of three
-        let mut a = positive(&mut noise, 3, 3);
-        a[9 + at] = bad;
-        let r = linalg(Decomposition::Cholesky, 3, 3, 3);
-        compare(&*gpu, &format!("{bad} at {at}"), routine_plan(&r), &[f32s(&a)], 64.0, 4.0);
+        for n in [3, 70] {
+            // the second of three
+            let mut a = positive(&mut noise, 3, n);
+            a[n * n + at / 3 * n + at % 3] = bad;
+            let r = linalg(Decomposition::Cholesky, 3, n, n);
+            compare(&*gpu, &format!("{bad} at {at} of {n}"), routine_plan(&r), &[f32s(&a)], 64.0, 4.0);
+        }
     }
 }
 
@@ -110,7 +112,7 @@ fn exchanges_are_a_permutation() {
 fn triangular_systems_of_every_kind() {
     let Some(gpu) = gpu() else { return };
     let mut noise = Noise(65);
-    for n in SIZES {
+    for n in SIZES.into_iter().chain([64, 101]) {
         for kind in 0..16 {
             let bit = |k: usize| kind >> k & 1 == 1;
             let t = Triangle { left: bit(0), lower: bit(1), transpose: bit(2), conjugate: false, unit: bit(3) };
@@ -126,13 +128,17 @@ fn triangular_systems_of_every_kind() {
 }
 
 #[test]
-fn larger_matrices_are_left_to_the_host() {
+fn larger_factors_have_two_passes_a_block() {
     let Some(gpu) = own_gpu(None) else { return };
     let mut noise = Noise(66);
-    for (n, passes) in [(63, 1), (64, 0)] {
+    // and one behind the last of several; blocks share pipelines
+    for (n, passes, pipelines) in [(63, 1, 1), (64, 4, 3), (160, 10, 3)] {
         let plan = routine_plan(&linalg(Decomposition::Cholesky, 1, n, n));
         let a = f32s(&positive(&mut noise, 1, n));
-        assert_eq!(at_once(&gpu, &plan, std::slice::from_ref(&a)).1, passes, "{n}");
-        assert!(run(&gpu, plan, &[a]).is_ok());
+        let before = gpu.counts().pipelines;
+        assert_eq!(at_once(&gpu, &plan, &[a]).1, passes, "{n}");
+        assert_eq!(gpu.counts().pipelines - before, pipelines, "{n}");
     }
+    let lu = routine_plan(&linalg(Decomposition::Lu, 1, 64, 64));
+    assert_eq!(at_once(&gpu, &lu, &[f32s(&numbers(&mut noise, 64 * 64))]).1, 0);
 }

@@ -247,8 +247,9 @@ fn readers_of_other_positions_have_passes_of_their_own() {
         Step::Kernel { kernel: Arc::new(kernel), ins: vec![p, z], outs: vec![out] }
     };
     type Reader<'a> = &'a dyn Fn(&mut Build, SlotId) -> Step;
-    let cases: [(&[Reader], usize); 6] = [
+    let cases: [(&[Reader], usize); 7] = [
         (&[&own], 1),
+        (&[&transposed], 1),
         (&[&own, &own], 1),
         (&[&own, &transposed], 2),
         (&[&transposed, &own], 2),
@@ -260,6 +261,36 @@ fn readers_of_other_positions_have_passes_of_their_own() {
         let ins = inputs(&mut noise, &plan);
         compare(&gpu, &format!("{:?}", plan.steps), plan.clone(), &ins, 0.0, 0.0);
         assert_eq!(passes(&gpu, &plan, &ins), expected, "{:?}", plan.steps);
+    }
+}
+
+#[test]
+fn products_of_which_the_transpose_is_read_are_one_pass() {
+    let Some(gpu) = own_gpu(None) else { return };
+    let mut noise = Noise(56);
+    let sizes = [1, 10, 16, 30, 64, 65, 128];
+    for turn in 0..24 {
+        let (b, m, n, k) = (1 + noise.below(3), sizes[noise.below(7)], sizes[noise.below(7)], 1 + noise.below(40));
+        let (mi, ni, ki) = (m as i64, n as i64, k as i64);
+        let lhs = if noise.below(2) == 0 { [mi * ki, ki, 1] } else { [mi * ki, 1, mi] };
+        let rhs = if noise.below(2) == 0 { [ni * ki, ni, 1] } else { [ni * ki, 1, ki] };
+        let (dtype, out) = [(DType::F32, DType::F32), (DType::BF16, DType::F32), (DType::I32, DType::I32)][turn % 3];
+        let r = Routine::Dot(Dot { b, m, n, k, lhs, rhs, dtype, out });
+        let mut it = Build::default();
+        let ins = r.operands().iter().map(|(d, len)| it.input(*d, *len)).collect();
+        let (w, p, y) = (it.input(out, b * m * n), it.temp(out, b * m * n), it.output(out, b * m * n));
+        let nodes =
+            vec![load(out, 0, &[mi * ni, mi, 1]), load(out, 1, &[mi * ni, 1, ni]), (out, Node::Bin(Bin::Sub, 0, 1))];
+        let (grid, inputs) = (Dims::new(&[b, n, m]), vec![(out, b * m * n); 2]);
+        let kernel = Kernel { grid, rdims: Dims::default(), inputs, nodes, outputs: vec![2] };
+        it.0.steps = vec![
+            Step::Routine { routine: Arc::new(r.clone()), ins, outs: vec![p] },
+            Step::Kernel { kernel: Arc::new(kernel), ins: vec![w, p], outs: vec![y] },
+        ];
+        let ins = self::inputs(&mut noise, &it.0);
+        let what = format!("{:?}", it.0.steps);
+        compare(&gpu, &what, it.0.clone(), &ins, 0.0, 0.0);
+        assert_eq!(passes(&gpu, &it.0, &ins), passes(&gpu, &routine_plan(&r), &ins[..2]), "{what}");
     }
 }
 

@@ -286,10 +286,25 @@ fn cumulative_combinations() {
             }
         }
     }
-    // Long rows, cut in chunks of 1024, and the chunks' totals in chunks of their own; quarters sum exactly.
-    for (outer, n, inner, reverse) in [(2, 1025, 3, false), (1, 3000, 2, true), (1, 300_000, 1, false)] {
+    // rows of one workgroup, of several, and of so many that totals are rows of their own
+    for (outer, n, inner, reverse) in [
+        (2, 1025, 3, false),
+        (1, 2048, 1, true),
+        (2, 2049, 1, false),
+        (1, 3000, 2, true),
+        (3, 20_000, 1, true),
+        (1, 131_073, 1, false),
+        (1, 300_000, 1, false),
+    ] {
         let r = Routine::Cumulative { kind: CumulativeKind::Sum, outer, n, inner, reverse, dtype: DType::F32 };
         check(&*gpu, &r, &[noise.values(DType::F32, outer * n * inner)], 0.0, 0.0);
+    }
+    // in the order of the waist: sums of sevenths depend on it
+    for (outer, n) in [(3, 300), (1, 2048), (2, 5000), (1, 140_000)] {
+        let x: Vec<f32> = (0..outer * n).map(|_| noise.below(1000) as f32 / 7.0).collect();
+        let (kind, dtype) = (CumulativeKind::Sum, DType::F32);
+        let r = Routine::Cumulative { kind, outer, n, inner: 1, reverse: false, dtype };
+        check(&*gpu, &r, &[crate::examples::f32s(&x)], 0.0, 0.0);
     }
     for kind in [CumulativeKind::LogSumExp, CumulativeKind::Max] {
         let r = Routine::Cumulative { kind, outer: 1, n: 2500, inner: 1, reverse: false, dtype: DType::F32 };

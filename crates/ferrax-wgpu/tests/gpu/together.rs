@@ -66,6 +66,23 @@ fn passes(n: usize, is_chain: bool) -> usize {
     at_once(&gpu, &b.0, &ins).1
 }
 
+/// `p = x @ y;  t = z - x;  q = t @ y`: p waits for q.
+#[test]
+fn a_product_waits_for_another() {
+    let Some(gpu) = own_gpu(None) else { return };
+    let (mut noise, mut b, d) = (Noise(103), Build::default(), DType::I32);
+    let [x, y, z] = [(); 3].map(|()| b.input(d, LEN));
+    let (t, p, q) = (b.temp(d, LEN), b.output(d, LEN), b.output(d, LEN));
+    let n = SIDE as i64;
+    let dot = Dot { b: 1, m: SIDE, n: SIDE, k: SIDE, lhs: [0, n, 1], rhs: [0, n, 1], dtype: d, out: d };
+    let dot = Arc::new(Routine::Dot(dot));
+    let product = |x: SlotId, to: SlotId| Step::Routine { routine: dot.clone(), ins: vec![x, y], outs: vec![to] };
+    b.0.steps = vec![product(x, p), b.binary(Bin::Sub, z, x, t), product(t, q)];
+    let ins: Vec<Vec<u8>> = (0..3).map(|_| noise.values(d, LEN)).collect();
+    compare(&gpu, "p waits", b.0.clone(), &ins, 0.0, 0.0);
+    assert_eq!(at_once(&gpu, &b.0, &ins).1, 2);
+}
+
 #[test]
 fn independent_products_are_one_pass() {
     if own_gpu(None).is_none() {

@@ -93,6 +93,28 @@ impl Reduction {
         format!("{} = a{id};\n", self.value("slot"))
             + &if self.positions() { format!("{} = p{id};\n", self.position("slot")) } else { String::new() }
     }
+    /// Words of what a block of elements leaves.
+    pub fn regions(&self) -> usize {
+        if self.positions() { 2 } else { 1 }
+    }
+    /// Leaves the accumulator in the word `at`, and its position in the word `position`.
+    pub fn leave(&self, at: &str, position: &str) -> String {
+        let id = self.node;
+        format!("{at} = {};\n", to_word(self.acc, &format!("a{id}")))
+            + &if self.positions() { format!("{position} = bitcast<u32>(p{id});\n") } else { String::new() }
+    }
+    /// Defines what was left there, as `x{id}` and `y{id}`.
+    fn left(&self, at: &str, position: &str) -> String {
+        let id = self.node;
+        format!("let x{id} = {};\n", from_word(self.acc, at))
+            + &if self.positions() { format!("let y{id} = bitcast<i32>({position});\n") } else { String::new() }
+    }
+    /// Takes what was left there into the accumulator.
+    pub fn take_left(&self, at: &str, position: &str) -> Res<String> {
+        let id = self.node;
+        let take = self.take(&format!("a{id}"), &format!("p{id}"), &format!("x{id}"), &format!("y{id}"))?;
+        Ok(self.left(at, position) + &take)
+    }
     /// Takes element `x`, number `at`, into the accumulator `a` (and its position `p`).
     pub fn take(&self, a: &str, p: &str, x: &str, at: &str) -> Res<String> {
         if !self.positions() {
@@ -119,7 +141,7 @@ pub fn passes(text: &Text, task: &mut Lowered, all: &[Reduction], reads: Vec<Reg
     let folds = |elements: &Elements, n: usize| matches!(elements, Elements::Partial { .. }) && text.folds(rows, n);
     while n > BLOCK && !folds(&elements, n) {
         let blocks = n.div_ceil(BLOCK);
-        let regions: usize = all.iter().map(|r| if r.positions() { 2 } else { 1 }).sum();
+        let regions: usize = all.iter().map(Reduction::regions).sum();
         let partial = task.add_scratch(4 * regions * rows * blocks);
         let level = Level { text, all, elements: &elements, rows, n, blocks };
         let (wgsl, groups) = level.team(reads_now.len(), 1, &|body| level.leave(body))?;
@@ -251,12 +273,8 @@ impl Level<'_> {
                 let mut region = 0;
                 for r in self.all {
                     let at = |region: usize| format!("{words}[{} + i * {} + r]", region * rows * self.n, self.n);
-                    let _ = writeln!(body, "let x{} = {};", r.node, from_word(r.acc, &at(region)));
-                    region += 1;
-                    if r.positions() {
-                        let _ = writeln!(body, "let y{} = bitcast<i32>({});", r.node, at(region));
-                        region += 1;
-                    }
+                    *body += &r.left(&at(region), &at(region + 1));
+                    region += r.regions();
                 }
             }
         }
@@ -331,18 +349,9 @@ impl Level<'_> {
         let _ = writeln!(body, "if (j == 0 && team < {}) {{", self.rows * self.blocks);
         let mut region = 0;
         for r in self.all {
-            let _ = writeln!(
-                body,
-                "out0[{} + team] = {};",
-                region * self.rows * self.blocks,
-                to_word(r.acc, &format!("a{}", r.node))
-            );
-            region += 1;
-            if r.positions() {
-                let _ =
-                    writeln!(body, "out0[{} + team] = bitcast<u32>(p{});", region * self.rows * self.blocks, r.node);
-                region += 1;
-            }
+            let at = |region: usize| format!("out0[{} + team]", region * self.rows * self.blocks);
+            *body += &r.leave(&at(region), &at(region + 1));
+            region += r.regions();
         }
         body.push_str("}\n");
         Ok(())

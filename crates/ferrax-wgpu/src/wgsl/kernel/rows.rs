@@ -1,10 +1,12 @@
-//! Row programs: several reductions over the same rows, and the maps between them, in one pass.
+//! Row programs: several reductions over the same rows, and the maps between them, in one pass; over rows longer than a workgroup's, in a pass for
+//! each phase.
 //!
 //! ```text
 //!     softmax:   phase 1:  m = max x           phase 2:  s = sum exp(x - m)           outputs:  exp(x - m) / s
 //! ```
-//! A team of 16 invocations takes a row of up to 1024 elements; the teams of a workgroup take the blocks of a longer one. Values of elements are
-//! computed again in each phase that needs them, values of rows are kept in the workgroup's memory.
+//! A team of 16 invocations takes a row of up to 1024 elements; the teams of a workgroup take the blocks of a longer one, or of a part of it. Values of
+//! elements are computed again in each phase that needs them, values of rows are kept in the workgroup's memory. Where a row is several workgroups',
+//! each leaves the results of its blocks in scratch, and in a later pass each finishes the phases before from those of the whole row.
 //!
 //! INVARIANT: elements are combined in the order of [`super::reduce`], so bits equal those of the kernels one by one.
 use super::super::{Place, bindings, lane, unravel, wrapped};
@@ -88,6 +90,14 @@ impl<'a> Phases<'a> {
         known.reverse();
         (needed, known)
     }
+    /// Scalar operations for an element in a phase; behind the last one, for outputs.
+    fn work(&self, level: usize) -> u64 {
+        let nodes = match level {
+            _ if level > self.last => self.needed(self.outputs(Each::Element), self.last).0,
+            _ => self.needed(self.of_level(level).map(|r| r.of), level - 1).0,
+        };
+        work::of_nodes(&self.rows.kernel, &nodes)
+    }
     fn of_level(&self, level: usize) -> impl Iterator<Item = &Reduction> + Clone {
         self.all.iter().filter(move |r| self.level[r.node as usize] == level)
     }
@@ -101,12 +111,7 @@ impl RowKernel {
     /// Scalar operations for an element, in all phases.
     pub fn work(&self) -> u64 {
         let p = Phases::of(self);
-        let phase = |level: usize| {
-            let roots = p.of_level(level).map(|r| r.of);
-            work::of_nodes(&self.kernel, &p.needed(roots, level - 1).0)
-        };
-        let outputs = work::of_nodes(&self.kernel, &p.needed(p.outputs(Each::Element), p.last).0);
-        (1..=p.last).map(phase).sum::<u64>() + outputs
+        (1..=p.last + 1).map(|level| p.work(level)).sum()
     }
     pub fn reductions(&self) -> usize {
         reduce::of(&self.kernel).len()
@@ -115,7 +120,7 @@ impl RowKernel {
     pub fn is_short(&self) -> bool {
         self.kernel.rdims.size() <= BLOCK
     }
-    /// The longest row that one workgroup reduces in two levels.
+    /// The longest row of a workgroup, which reduces it in two levels.
     pub fn longest(limits: Limits) -> usize {
         limits.workgroup as usize / LANES * BLOCK
     }
@@ -123,9 +128,9 @@ impl RowKernel {
     fn shape(&self, from: Vec<Place>, to: Vec<Place>, limits: Limits) -> Res<Shape<'_>> {
         check(&self.kernel)?;
         let (rows, n) = (self.kernel.grid.size(), self.kernel.rdims.size());
-        let blocks = n.div_ceil(BLOCK);
-        let in_group = if blocks == 1 { limits.workgroup as usize / LANES } else { 1 };
-        Ok(Shape { p: Phases::of(self), rows, n, blocks, in_group, from, to, limits })
+        let (blocks, teams) = (n.div_ceil(BLOCK), limits.workgroup as usize / LANES);
+        let in_group = if blocks == 1 { teams } else { 1 };
+        Ok(Shape { p: Phases::of(self), rows, n, blocks, in_group, parts: blocks.div_ceil(teams), from, to, limits })
     }
     /// Statements of one workgroup for all rows; `head` gets the declarations of its memory.
     ///
@@ -138,23 +143,33 @@ impl RowKernel {
         Ok(body + "}\n")
     }
 
-    /// One pass, whose inputs and outputs are the program's.
+    /// The passes, whose inputs and outputs are the program's.
     ///
     /// # Errors
     /// As [`super::lower`].
     pub fn lower(&self, limits: Limits) -> Res<Lowered> {
         let k = &self.kernel;
         let all = |n: usize, name: &str| (0..n).map(|i| Place::of(format!("{name}{i}"))).collect();
-        let shape = self.shape(all(k.inputs.len(), "in"), all(k.outputs.len(), "out"), limits)?;
-        let (rows, n) = (shape.rows, shape.n);
-        let groups = crate::task::fold(shape.groups() as u64, limits.groups);
-        let (mut head, mut body) = (bindings(k.inputs.len(), k.outputs.len()), String::new());
-        shape.write(&mut head, &mut body)?;
-        let ins = (0..k.inputs.len()).map(Reg::In).collect();
-        let outs = (0..k.outputs.len()).map(Reg::Out).collect();
+        let mut shape = self.shape(all(k.inputs.len(), "in"), all(k.outputs.len(), "out"), limits)?;
+        let (elements, last) = ((shape.rows * shape.n) as u64, shape.p.last);
+        let mut outs: Vec<Reg> = (0..k.outputs.len()).map(Reg::Out).collect();
         let mut task = Task::default();
-        let work = self.work().saturating_mul((rows * n) as u64);
-        task.run_long(wrapped(head, limits.workgroup, &body), ins, outs, groups, work);
+        if shape.parts == 1 {
+            let work = self.work().saturating_mul(elements);
+            shape.pass(&mut task, outs, work, |head, body| shape.write(head, body))?;
+            return Ok(task);
+        }
+        let scratch = task.add_scratch(4 * shape.partials());
+        for level in 1..=last {
+            let work = shape.p.work(level).saturating_mul(elements);
+            shape.pass(&mut task, vec![scratch], work, |head, body| shape.long(head, body, level, "out0"))?;
+        }
+        let has_elements = shape.p.outputs(Each::Element).next().is_some();
+        shape.parts = if has_elements { shape.parts } else { 1 };
+        let work = shape.p.work(last + 1).saturating_mul(if has_elements { elements } else { shape.rows as u64 });
+        let name = format!("out{}", outs.len());
+        outs.push(scratch);
+        shape.pass(&mut task, outs, work, |head, body| shape.long(head, body, last + 1, &name))?;
         Ok(task)
     }
 }
@@ -165,8 +180,9 @@ struct Shape<'a> {
     n: usize,
     /// Of a row.
     blocks: usize,
-    /// Rows of a workgroup.
+    /// Rows of a workgroup, or workgroups of a row.
     in_group: usize,
+    parts: usize,
     from: Vec<Place>,
     to: Vec<Place>,
     limits: Limits,
@@ -174,7 +190,7 @@ struct Shape<'a> {
 
 impl Shape<'_> {
     fn groups(&self) -> usize {
-        self.rows.div_ceil(self.in_group)
+        self.rows.div_ceil(self.in_group) * self.parts
     }
     fn k(&self) -> &Kernel {
         &self.p.rows.kernel
@@ -196,7 +212,79 @@ impl Shape<'_> {
         }
     }
 
+    /// Adds the pass with these statements, which reads the program's inputs.
+    fn pass(
+        &self,
+        task: &mut Lowered,
+        writes: Vec<Reg>,
+        work: u64,
+        write: impl FnOnce(&mut String, &mut String) -> Res<()>,
+    ) -> Res<()> {
+        let ins: Vec<Reg> = (0..self.k().inputs.len()).map(Reg::In).collect();
+        let (mut head, mut body) = (bindings(ins.len(), writes.len()), String::new());
+        write(&mut head, &mut body)?;
+        let groups = crate::task::fold(self.groups() as u64, self.limits.groups);
+        task.run_long(wrapped(head, self.limits.workgroup, &body), ins, writes, groups, work);
+        Ok(())
+    }
+    /// A workgroup that has rows.
     fn write(&self, head: &mut String, body: &mut String) -> Res<()> {
+        self.declare(head, body);
+        for level in 1..=self.p.last {
+            self.accumulate(body, level)?;
+            *body += &reduce::tree(self.p.of_level(level))?;
+            if self.blocks > 1 {
+                *body += &reduce::tree_of_blocks(self.p.of_level(level), self.blocks)?;
+            }
+            self.keep(body, level)?;
+        }
+        self.elements(body)?;
+        self.of_rows(body)
+    }
+    /// A workgroup that has a part of a row: it finishes the phases before `level` from what `scratch` has of their blocks, then leaves there what it
+    /// has of `level`, or behind the last phase writes outputs.
+    fn long(&self, head: &mut String, body: &mut String, level: usize, scratch: &str) -> Res<()> {
+        self.declare(head, body);
+        let (mut region, each) = (0, self.rows * self.blocks);
+        let mut place = |r: &Reduction| {
+            let first = region;
+            region += r.regions();
+            format!("{scratch}[{} + row * {} + ", first * each, self.blocks)
+        };
+        for earlier in 1..level {
+            let all: Vec<(&Reduction, String)> = self.p.of_level(earlier).map(|r| (r, place(r))).collect();
+            let mut take = String::new();
+            for (r, at) in &all {
+                take += &r.take_left(&format!("{at}r]"), &format!("{at}{each} + r]"))?;
+            }
+            *body += &reduce::accumulators(self.p.of_level(earlier));
+            body.push_str("if (mine == 0 && is_mine) {\nlet first = 0;\n");
+            *body += &reduce::each_of_block(self.blocks, &take);
+            body.push_str("}\n");
+            *body += &reduce::tree(self.p.of_level(earlier))?;
+            self.keep(body, earlier)?;
+        }
+        if level > self.p.last {
+            self.elements(body)?;
+            return self.of_rows(body);
+        }
+        self.accumulate(body, level)?;
+        *body += &reduce::tree(self.p.of_level(level))?;
+        let _ = writeln!(body, "let block = first / {BLOCK};\nif (j == 0 && is_mine) {{");
+        for r in self.p.of_level(level) {
+            let at = place(r);
+            *body += &r.leave(&format!("{at}block]"), &format!("{at}{each} + block]"));
+        }
+        body.push_str("}\n");
+        Ok(())
+    }
+    /// Words that the blocks of all rows leave.
+    fn partials(&self) -> usize {
+        self.p.all.iter().map(Reduction::regions).sum::<usize>() * self.rows * self.blocks
+    }
+
+    /// The memory of a workgroup, and which rows and elements each of its invocations has.
+    fn declare(&self, head: &mut String, body: &mut String) {
         let size = self.limits.workgroup;
         *head += &reduce::shared(self.p.all.iter(), size);
         for (id, _) in self.p.kept.iter().enumerate().filter(|(_, kept)| **kept) {
@@ -206,20 +294,27 @@ impl Shape<'_> {
         }
         let (of_team, first, is_mine) = match self.blocks {
             1 => ("mine", "0".to_string(), String::new()),
-            n => ("0", format!("mine * {BLOCK}"), format!(" && mine < {n}")),
+            _ => ("0", format!("part * {} + mine * {BLOCK}", self.of_part()), format!(" && first < {}", self.n)),
         };
         let _ = writeln!(
             body,
-            "let mine = i32(local) / {LANES};\nlet j = i32(local) % {LANES};\nlet slot = i32(local);\nlet row0 = group * {};\nlet at = {of_team};\nlet row = row0 + at;\nlet first = {first};\nlet is_mine = row < {}{is_mine};",
-            self.in_group, self.rows
+            "let mine = i32(local) / {LANES};\nlet j = i32(local) % {LANES};\nlet slot = i32(local);\nlet part = group % {parts};\nlet row0 = group / {parts} * {};\nlet at = {of_team};\nlet row = row0 + at;\nlet first = {first};\nlet is_mine = row < {}{is_mine};",
+            self.in_group,
+            self.rows,
+            parts = self.parts
         );
-        (1..=self.p.last).try_for_each(|level| self.phase(body, level))?;
-        self.elements(body)?;
-        self.of_rows(body)
+    }
+    /// Elements of a workgroup.
+    fn of_part(&self) -> usize {
+        match self.blocks {
+            1 => self.in_group * self.n,
+            _ if self.parts == 1 => self.n,
+            _ => self.limits.workgroup as usize / LANES * BLOCK,
+        }
     }
 
-    /// The reductions that are known after so many phases.
-    fn phase(&self, body: &mut String, level: usize) -> Res<()> {
+    /// The accumulators of the reductions of a phase.
+    fn accumulate(&self, body: &mut String, level: usize) -> Res<()> {
         let all = || self.p.of_level(level);
         let (needed, known) = self.p.needed(all().map(|r| r.of), level - 1);
         *body += &reduce::accumulators(all());
@@ -235,16 +330,16 @@ impl Shape<'_> {
         }
         *body += &reduce::each_of_block(self.n, &take);
         body.push_str("}\n");
-        *body += &reduce::tree(all())?;
-        if self.blocks > 1 {
-            *body += &reduce::tree_of_blocks(all(), self.blocks)?;
-        }
+        Ok(())
+    }
+    /// The values of rows that are known after a phase, whose results the first invocation of each row has.
+    fn keep(&self, body: &mut String, level: usize) -> Res<()> {
         let kept = || (0..self.k().nodes.len() as NodeId).filter(|id| self.keeps(*id, level));
         let (needed, known) = self.p.needed(kept(), level - 1);
         let leader = if self.blocks == 1 { "j == 0 && is_mine" } else { "local == 0u && is_mine" };
         let _ = writeln!(body, "if ({leader}) {{");
         unravel(body, "row", &self.k().grid, 0);
-        for r in all() {
+        for r in self.p.of_level(level) {
             let id = r.node;
             let _ = writeln!(body, "let n{id} = {};", r.finished(&format!("a{id}"), &format!("p{id}")));
         }
@@ -267,13 +362,15 @@ impl Shape<'_> {
             return Ok(());
         }
         let (needed, known) = self.p.needed(outputs.iter().copied(), self.p.last);
-        let (size, all, n) = (self.limits.workgroup, self.rows * self.n, self.n);
+        let (size, n, of_part) = (self.limits.workgroup, self.n, self.of_part());
         self.text(self.k().domain(), outputs, 0, |text| {
             let each = text.consecutive();
-            let units = self.in_group * n / each;
             let _ = writeln!(
                 body,
-                "for (var e = i32(local); e < {units}; e += {size}) {{\nlet unit = group * {units} + e;\nif (unit * {each} >= {all}) {{ break; }}"
+                "let begin = (row0 * {n} + part * {of_part}) / {each};\nlet end = min(row0 + {}, {}) * {n};\nfor (var e = i32(local); e < {}; e += {size}) {{\nlet unit = begin + e;\nif (unit * {each} >= end) {{ break; }}",
+                self.in_group,
+                self.rows,
+                of_part / each
             );
             text.each_output(body, "unit", each, |text, body| {
                 self.known(body, &known, &format!("i / {n} - row0"));
@@ -296,7 +393,7 @@ impl Shape<'_> {
             let units = self.in_group / each;
             let _ = writeln!(
                 body,
-                "let u = group * {units} + i32(local);\nif (i32(local) < {units} && u * {each} < {}) {{",
+                "let u = row0 / {each} + i32(local);\nif (part == 0 && i32(local) < {units} && u * {each} < {}) {{",
                 self.rows
             );
             text.each_output(body, "u", each, |text, body| {
