@@ -47,6 +47,8 @@ pub struct Factors {
     pub start: Vec<usize>,
     /// It calls the host: one device does it for all.
     pub once: bool,
+    /// Elements of an operand say where those of others lie: none may be without meaning.
+    pub addresses: bool,
     /// The program specifies how the result is cut: for each dimension the names of axes, or
     /// nothing.
     pub wanted: Option<Vec<Option<Names>>>,

@@ -4,6 +4,7 @@
 mod indexed;
 mod moved;
 mod running;
+mod uneven;
 
 use crate::aval::Aval;
 use crate::cx::{Cx, int};

@@ -16,6 +16,7 @@ mod annotations;
 mod emit;
 mod flow;
 mod late;
+mod uneven;
 
 pub use annotations::annotations;
 

@@ -414,7 +414,8 @@ impl Rules for Gather {
         Ok(Some((y, s.into_iter().map(|s| s.map(|s| s.and(&inside))).collect())))
     }
     fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
-        let (mut f, d) = (Factors::whole(x, out), &*self.dimension_numbers);
+        let mut f = Factors { addresses: true, ..Factors::whole(x, out) };
+        let d = &*self.dimension_numbers;
         let (operand, indices) = (&x[0], &x[1]);
         let batch = free(out[0].rank(), &d.offset_dims, &[]);
         for k in 0..indices.rank() - 1 {

@@ -412,7 +412,8 @@ impl Rules for Scatter {
         within_written(cx, &self.clone().into(), of_masks.into(), x, s, 2)
     }
     fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
-        let (mut f, d) = (Factors::whole(x, out), &*self.dimension_numbers);
+        let mut f = Factors { addresses: true, ..Factors::whole(x, out) };
+        let d = &*self.dimension_numbers;
         let (operand, updates) = (&x[0], &x[2]);
         let kept = free(operand.rank(), &d.inserted_window_dims, &d.operand_batching_dims);
         for (k, w) in kept.iter().zip(d.update_window_dims.iter()) {
