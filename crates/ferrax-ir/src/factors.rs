@@ -70,6 +70,8 @@ pub struct Shared {
     pub dim: usize,
     /// Results are cut along it too; otherwise each device has all of them.
     pub cut: bool,
+    /// It costs more than to cut another dimension instead, where there is one.
+    pub last: bool,
 }
 /// Position `k` along a dimension of the result, or of an operand that is folded, goes with the `span` rows that begin at `k * stride - low` of
 /// operand 0, whose own rows are spread: row `r` is at `r * spread`.

@@ -4,6 +4,7 @@
 mod indexed;
 mod moved;
 mod running;
+mod sorted;
 mod uneven;
 
 use crate::aval::Aval;

@@ -284,7 +284,8 @@ impl Emitter<'_> {
         let used = |a: &u8| ins.iter().chain(natural).any(|s| s.uses(*a)) || chosen.iter().any(|c| c.contains(a));
         let even = is_even(self.flow.program.atom_aval(&e.args[0]).shape[s.dim], &axes, self.grid);
         let apt = even && if s.cut { wanted[0].dims[s.dim] == axes } else { !self.is_known(&e.args[0], &ins[0]) };
-        if axes.is_empty() || !apt || axes.iter().any(used) {
+        let instead = || other(f, 0, s.dim, self.grid.parts(&axes)).is_some_and(|id| chosen[id as usize].is_empty());
+        if axes.is_empty() || !apt || axes.iter().any(used) || s.last && instead() {
             return Ok(None);
         }
         let (mut ins, mut natural) = (ins.to_vec(), natural.to_vec());
