@@ -109,7 +109,7 @@ def cases(dtype, n, i, k, s):
         yield "running maximum of columns", lambda x, y: jax.vmap(lax.cummax, 1, 1)(x), beside(7)
     if dtype == "float32":
         yield "slope of running sum", lambda x, y: jax.grad(lambda x: (jnp.cumsum(f(x), 0) * 3).sum())(x), 0
-        yield "slope of sums in tiles", lambda x, y: jax.grad(lambda x: (sums(x, (2, 1), (2, 1)) * 3).sum())(x), 0
+        yield "slope of sums in tiles", lambda x, y: jax.grad(lambda x: (sums(x, (2, 1), (2, 1)) * 3).sum())(x), beside(2)
         yield "slope of greatest in tiles", lambda x, y: jax.grad(lambda x: (pool(f(x), (2, 2), (2, 2), "VALID") * 3).sum())(x), beside(0.01)
         yield "slope of greatest of three", lambda x, y: jax.grad(lambda x: (pool(f(x), (3, 1), (1, 1)) * 3).sum())(x), 4
         yield "slope of sums of three", lambda x, y: jax.grad(lambda x: (sums(x, (3, 1), (1, 1)) * 3).sum())(x), 0

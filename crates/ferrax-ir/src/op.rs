@@ -96,6 +96,10 @@ pub trait Rules {
     fn placed(&self, _cx: &dyn Cx, _x: &[Value], _numbers: Numbers) -> Res<Option<Value>> {
         Ok(None)
     }
+    /// The two as one, and its operands, where operand 0 was made by this op of these.
+    fn joined(&self, _made: &Op, _x: &[Value]) -> Option<(Op, Values)> {
+        None
+    }
     /// The program that runs in its place, and the operands that it takes, where there is one.
     fn expanded(&self, _x: &[Aval]) -> Res<Option<(Arc<Program>, Vec<usize>)>> {
         Ok(None)

@@ -102,6 +102,10 @@ fn replaced(cx: &dyn Cx, op: &Op, x: &[Value]) -> Res<Values> {
     if let Some(Fun::Prog(p)) = op.means() {
         return inline(cx, p, x);
     }
+    let made = x.first().and_then(|v| cx.made_by(v));
+    if let Some((op, x)) = made.and_then(|(made, of)| op.rules().joined(&made, &of)) {
+        return cx.bind(&op, &x);
+    }
     if let Some(y) = op.rules().placed(cx, x, &|v| numbers(cx, v))? {
         return Ok(smallvec![y]);
     }
