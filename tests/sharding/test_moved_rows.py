@@ -45,12 +45,18 @@ def cases(dtype, n, i, k, s):
     yield "with ends", lambda x, y: jnp.concatenate([y[-1:], x, y[:7]]), 0
     yield "backwards twice", lambda x, y: jnp.concatenate([x[i:], x[:i]])[::-1], 0
     yield "vmap", lambda x, y: jax.vmap(lambda c: jnp.roll(c, s), 1, 1)(x), 1
-    # rows whose number is no multiple of the devices', which only the next ones have
+    # the fraction of a part that `rows` are
+    beside = lambda rows: rows / (n // 8)
+    # rows whose number is no multiple of the devices', and so many that each device has some
+    few = lambda rows: beside(rows) if n > 16 else 0
     padded = lambda x, lo, hi: lax.pad(x, one, [(lo, hi, 0), (0, 0, 0)])
     other = lambda x, y: jnp.where(x == y, x, y)
-    yield "differences", lambda x, y: padded(other(x[1:], x[:-1]), 0, 1), 0
-    yield "differences at the ends", lambda x, y: jnp.concatenate([x[:1], other(x[1:], y[:-1])]), 0
-    yield "inner rows", lambda x, y: padded(other(other(x[2:], x[1:-1]), x[:-2]), 1, 1), 0
+    yield "differences", lambda x, y: padded(other(x[1:], x[:-1]), 0, 1), few(3)
+    yield "differences at the ends", lambda x, y: jnp.concatenate([x[:1], other(x[1:], y[:-1])]), few(3)
+    yield "inner rows", lambda x, y: padded(other(other(x[2:], x[1:-1]), x[:-2]), 1, 1), few(5)
+    yield "inner rows, written back", lambda x, y: x.at[1:-1].set(other(x[2:], y[:-2])), few(5)
+    yield "columns, written back", lambda x, y: x.at[:, k:].set(y[:, : 16 - k]), beside(0.01)
+    yield "rows at numbers", lambda x, y: lax.dynamic_update_slice(y, x[: n - i], (i, 0)), 0
     yield "inner rows, of both dimensions", lambda x, y: lax.pad(other(x[2:, 1:], x[:-2, :-1]), one, [(1, 1, 0), (0, 1, 0)]), 0
     yield "differences of differences", lambda x, y: padded(other(other(x[1:], x[:-1])[1:], other(y[1:], y[:-1])[:-1]), 1, 1), 0
     yield "differences as they are", lambda x, y: other(x[1:], x[:-1]), 0
@@ -69,8 +75,6 @@ def cases(dtype, n, i, k, s):
         yield "product of differences", lambda x, y: f(x[1:]).T @ f(y[:-1]), 0
         yield "running sum of differences", lambda x, y: jnp.cumsum(f(x[1:]) - f(x[:-1]), 0), 0
     yield "slice of slice", lambda x, y: jnp.concatenate([x[1:][:i], y[i:]]), 1
-    # the fraction of a part that `rows` are
-    beside = lambda rows: rows / (n // 8)
     f = lambda x: jnp.where(x == x, x, 2)
     if dtype == "float32":
         kernel = jnp.arange(16 * 16.0 * 3).reshape(16, 16, 3)
@@ -105,7 +109,7 @@ def cases(dtype, n, i, k, s):
         yield "running maximum of columns", lambda x, y: jax.vmap(lax.cummax, 1, 1)(x), beside(7)
     if dtype == "float32":
         yield "slope of running sum", lambda x, y: jax.grad(lambda x: (jnp.cumsum(f(x), 0) * 3).sum())(x), 0
-        yield "slope of sums in tiles", lambda x, y: jax.grad(lambda x: (sums(x, (2, 1), (2, 1)) * 3).sum())(x), 0
+        yield "slope of sums in tiles", lambda x, y: jax.grad(lambda x: (sums(x, (2, 1), (2, 1)) * 3).sum())(x), beside(2)
         yield "slope of greatest in tiles", lambda x, y: jax.grad(lambda x: (pool(f(x), (2, 2), (2, 2), "VALID") * 3).sum())(x), beside(0.01)
         yield "slope of greatest of three", lambda x, y: jax.grad(lambda x: (pool(f(x), (3, 1), (1, 1)) * 3).sum())(x), 4
         yield "slope of sums of three", lambda x, y: jax.grad(lambda x: (sums(x, (3, 1), (1, 1)) * 3).sum())(x), 0

@@ -47,6 +47,8 @@ pub struct Factors {
     pub start: Vec<usize>,
     /// It calls the host: one device does it for all.
     pub once: bool,
+    /// Elements of an operand say where those of others lie: none may be without meaning.
+    pub addresses: bool,
     /// The program specifies how the result is cut: for each dimension the names of axes, or
     /// nothing.
     pub wanted: Option<Vec<Option<Names>>>,
@@ -68,6 +70,8 @@ pub struct Shared {
     pub dim: usize,
     /// Results are cut along it too; otherwise each device has all of them.
     pub cut: bool,
+    /// It costs more than to cut another dimension instead, where there is one.
+    pub last: bool,
 }
 /// Position `k` along a dimension of the result, or of an operand that is folded, goes with the `span` rows that begin at `k * stride - low` of
 /// operand 0, whose own rows are spread: row `r` is at `r * spread`.

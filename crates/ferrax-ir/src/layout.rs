@@ -138,9 +138,9 @@ impl Spec {
     pub fn uses(&self, axis: u8) -> bool {
         self.unreduced.contains(axis) || self.dims.iter().any(|d| d.contains(&axis))
     }
-    /// The shape of each part of an array that is cut evenly.
+    /// The shape of each part of an array; of one that is not cut evenly the last ones end with rows of no meaning.
     pub fn shard_shape(&self, grid: &Grid, shape: &[usize]) -> Dims {
-        shape.iter().zip(&self.dims).map(|(n, d)| n / grid.parts(d).max(1)).collect()
+        shape.iter().zip(&self.dims).map(|(n, d)| n.div_ceil(grid.parts(d).max(1))).collect()
     }
     /// The same parts in terms of another grid of as many devices, if its axes can say so.
     pub fn renamed(&self, grid: &Grid, to: &Grid, shape: &[usize]) -> Option<Spec> {

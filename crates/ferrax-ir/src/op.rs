@@ -28,6 +28,9 @@ pub type Avals = SmallVec<[Aval; 1]>;
 pub type Tans = SmallVec<[Tan; 2]>;
 pub type Axes = SmallVec<[Dim; 2]>;
 
+/// The numbers of a small value, where they are known.
+pub type Numbers<'a> = &'a dyn Fn(&Value) -> Option<Vec<i64>>;
+
 /// The rules of every primitive. There are no defaults: "not differentiable" is a visible line.
 pub trait Rules {
     /// The types of the outputs, or why the operands do not fit.
@@ -84,6 +87,18 @@ pub trait Rules {
     /// whole operands cost less.
     fn shared(&self, _here: &Here, _x: &[Value], _axes: &[u8]) -> Res<Option<Values>> {
         Ok(None)
+    }
+    /// The numbers of a small result, where those of operands are known.
+    fn numbers(&self, _x: &dyn Fn(usize) -> Option<Vec<i64>>, _n: usize) -> Option<Vec<i64>> {
+        None
+    }
+    /// The result by moves of rows, where the numbers of indices are known and most rows are read or written.
+    fn placed(&self, _cx: &dyn Cx, _x: &[Value], _numbers: Numbers) -> Res<Option<Value>> {
+        Ok(None)
+    }
+    /// The two as one, and its operands, where operand 0 was made by this op of these.
+    fn joined(&self, _made: &Op, _x: &[Value]) -> Option<(Op, Values)> {
+        None
     }
     /// The program that runs in its place, and the operands that it takes, where there is one.
     fn expanded(&self, _x: &[Aval]) -> Res<Option<(Arc<Program>, Vec<usize>)>> {

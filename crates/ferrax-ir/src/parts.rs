@@ -4,6 +4,8 @@
 mod indexed;
 mod moved;
 mod running;
+mod sorted;
+mod uneven;
 
 use crate::aval::Aval;
 use crate::cx::{Cx, int};

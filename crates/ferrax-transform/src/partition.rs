@@ -16,6 +16,7 @@ mod annotations;
 mod emit;
 mod flow;
 mod late;
+mod uneven;
 
 pub use annotations::annotations;
 
@@ -26,6 +27,7 @@ use ferrax_ir::error::value_err;
 use ferrax_ir::layout::{Grid, Spec};
 use ferrax_ir::value::Values;
 use ferrax_ir::{Aval, Op, Program, Res, Value};
+use smallvec::smallvec;
 use std::cell::RefCell;
 use std::sync::Arc;
 
@@ -100,5 +102,23 @@ fn replaced(cx: &dyn Cx, op: &Op, x: &[Value]) -> Res<Values> {
     if let Some(Fun::Prog(p)) = op.means() {
         return inline(cx, p, x);
     }
+    let made = x.first().and_then(|v| cx.made_by(v));
+    if let Some((op, x)) = made.and_then(|(made, of)| op.rules().joined(&made, &of)) {
+        return cx.bind(&op, &x);
+    }
+    if let Some(y) = op.rules().placed(cx, x, &|v| numbers(cx, v))? {
+        return Ok(smallvec![y]);
+    }
     cx.bind(op, x)
 }
+/// The numbers of indices that the program itself says.
+fn numbers(cx: &dyn Cx, v: &Value) -> Option<Vec<i64>> {
+    if let Value::Lit(l) = v {
+        return l.scalar().filter(|_| l.dtype().is_int()).map(|s| vec![s.to_i64()]);
+    }
+    let n = v.shape().iter().product::<usize>();
+    let (op, x) = cx.made_by(v).filter(|_| (1..=MAX_NUMBERS).contains(&n))?;
+    op.rules().numbers(&|i| numbers(cx, x.get(i)?), n)
+}
+/// Of how many dimensions an index is followed to what the program says.
+const MAX_NUMBERS: usize = 8;

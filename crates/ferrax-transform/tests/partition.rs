@@ -325,6 +325,10 @@ const LINES: &[&str] = &[
     "sort[dimension=0 is_stable=True num_keys=1] f32[12,4] i32[12,4]",
     "sort[dimension=1 is_stable=True num_keys=2] i32[5,12] f32[5,12]",
     "sort[dimension=0 is_stable=True num_keys=1] c64[12]",
+    "sort[dimension=0 is_stable=True num_keys=1] f32[1200]",
+    "sort[dimension=1 is_stable=True num_keys=1] i32[3,1200] bf16[3,1200]",
+    "sort[dimension=0 is_stable=False num_keys=2] bool[1200] i8[1200] f32[1200]",
+    "sort[dimension=0 is_stable=True num_keys=1] c64[1200,1]",
     "top_k[axis=1 k=3] f32[4,12]",
     "top_k[axis=0 k=2] i32[24]",
     "top_k[axis=0 k=7] f64[24,2]",
@@ -558,6 +562,8 @@ const PROGRAMS: &[&str] = &[
     "{ lambda ; x:f32[12,4] w:f32[4,6] b:f32[6]. let h:f32[12,6] = dot_general[dimension_numbers=(([1], [0]), ([], [])) preferred_element_type=None] x w; c:f32[12,6] = broadcast_in_dim[broadcast_dimensions=(1,) shape=(12, 6)] b; d:f32[12,6] = add h c; e:f32[12,6] = tanh d; f:f32[] = reduce_sum[axes=(0, 1)] e; g:f32[4,6] = dot_general[dimension_numbers=(([0], [0]), ([], [])) preferred_element_type=None] x e; i:f32[4,6] = mul g 0.5:f32[]; j:f32[4,6] = sub w i in (f, j, e) }",
     // softmax over rows
     "{ lambda ; x:f32[12,8]. let m:f32[12] = reduce_max[axes=(1,)] x; n:f32[12,1] = reshape[new_sizes=(12, 1)] m; s:f32[12,8] = sub x n; e:f32[12,8] = exp s; t:f32[12] = reduce_sum[axes=(1,)] e; u:f32[12,1] = broadcast_in_dim[broadcast_dimensions=(0,) shape=(12, 1)] t; y:f32[12,8] = div e u in (y,) }",
+    // the gradient of sums over windows
+    "{ lambda ; x:f32[12,4]. let y:f32[35,4] = pad[padding_config=((2, -1, 2), (0, 0, 0))] x 0.0:f32[]; z:f32[33,4] = reduce_window_sum[base_dilation=(1, 1) padding=((0, 0), (0, 0)) window_dilation=(1, 1) window_dimensions=(3, 1) window_strides=(1, 1)] y; u:f32[36,4] = pad[padding_config=((2, 0, 2), (0, 0, 0))] x 0.0:f32[]; v:f32[12,4] = reduce_window_sum[base_dilation=(1, 1) padding=((0, 0), (0, 0)) window_dilation=(1, 1) window_dimensions=(3, 1) window_strides=(3, 1)] u in (z, v) }",
     // iota meets what is cut
     "{ lambda ; x:i32[12,4]. let i:i32[12,4] = iota[dimension=0 dtype=int32 shape=(12, 4) sharding=None]; y:i32[12,4] = mul x i; z:i32[12] = reduce_sum[axes=(1,)] y in (y, z, i) }",
     // calls, checkpoints and custom rules

@@ -73,7 +73,7 @@ impl Rules for ArgReduce {
         let mut f = Factors::whole(x, out);
         let kept = (0..x[0].rank()).filter(|k| !self.axes.contains(k));
         kept.enumerate().for_each(|(d, k)| f.link(x[0].shape[k], &[In(0, k), Out(0, d)]));
-        f.shared = self.axes.first().map(|dim| Shared { dim: *dim, cut: false });
+        f.shared = self.axes.first().map(|dim| Shared { dim: *dim, cut: false, last: false });
         f
     }
     /// Of the elements that each device chooses in its part.

@@ -101,6 +101,10 @@ impl Rules for BroadcastInDim {
     fn sums(&self) -> Sums {
         Sums::Moved
     }
+    fn numbers(&self, x: &dyn Fn(usize) -> Option<Vec<i64>>, n: usize) -> Option<Vec<i64>> {
+        let [number] = x(0)?[..] else { return None };
+        Some(vec![number; n])
+    }
     fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
         let mut f = Factors::whole(x, out);
         for (d, n) in self.shape.iter().enumerate() {

@@ -72,6 +72,16 @@ impl Rules for Concatenate {
     fn sums(&self) -> Sums {
         Sums::Alike
     }
+    fn numbers(&self, x: &dyn Fn(usize) -> Option<Vec<i64>>, n: usize) -> Option<Vec<i64>> {
+        let mut all = vec![];
+        for i in 0.. {
+            if self.dimension > 0 || all.len() >= n {
+                break;
+            }
+            all.extend(x(i)?);
+        }
+        (all.len() == n).then_some(all)
+    }
     fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
         let mut f = Factors::along(x, out, |d| d != self.dimension);
         let (dim, mut at) = (self.dimension, 0);

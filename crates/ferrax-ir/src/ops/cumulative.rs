@@ -189,7 +189,7 @@ impl Rules for Cumulative {
     }
     fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
         let mut f = Factors::along(x, out, |d| d != self.axis);
-        f.shared = Some(Shared { dim: self.axis, cut: true });
+        f.shared = Some(Shared { dim: self.axis, cut: true, last: false });
         f
     }
     /// Narrow floats are rounded once, after all combinations.

@@ -2,14 +2,14 @@
 //! axis, clamped so that the window is inside the operand.
 use super::gather::{Gather, GatherDims};
 use super::linear_jvp;
-use super::scatter::{Scatter, ScatterKind, windows};
+use super::scatter::{Scatter, ScatterKind, first, windows, written};
 use super::with_zeros;
 use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan, int};
 use crate::error::{Res, mixed_dtypes, type_err};
 use crate::factors::{By, Factors, First, Indexed};
 use crate::lower::{Graph, TensorId, TensorIds};
-use crate::op::{Avals, Axes, Op, Rules, Tans};
+use crate::op::{Avals, Axes, Numbers, Op, Rules, Tans};
 use crate::ops::concatenate::Concatenate;
 use crate::primitive;
 use crate::support::{Move, Supports, Within, within_moved, within_written};
@@ -272,6 +272,12 @@ impl Rules for DynamicUpdateSlice {
     }
     fn sums(&self) -> Sums {
         Sums::Padded
+    }
+    fn placed(&self, cx: &dyn Cx, x: &[Value], numbers: Numbers) -> Res<Option<Value>> {
+        let all: Option<Vec<i64>> = x[2..].iter().map(|v| numbers(v)?.first().copied()).collect();
+        let dims: Dims = (0..x[0].rank()).collect();
+        let start = all.and_then(|n| first(&n, &dims, x[0].shape(), x[1].shape(), OutOfBounds::Clip));
+        start.map_or(Ok(None), |start| written(cx, &x[0], &x[1], &start, None))
     }
     fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
         let mut f = Factors::along(x, out, |d| x[0].shape[d] == x[1].shape[d]);

@@ -8,15 +8,16 @@
 //! `start_indices_batching_dims[j]` of `indices`.
 use super::dot::free;
 use super::linear_jvp;
-use super::scatter::{Scatter, ScatterDims, ScatterKind};
+use super::scatter::{Scatter, ScatterDims, ScatterKind, first};
 use crate::aval::{Aval, Lit};
 use crate::cx::{Arg, Axis, Cx, Dim, Tan, int, truth};
 use crate::dtype::Dtype;
 use crate::error::{Res, type_err, value_err};
 use crate::factors::{By, Factors, In, Indexed, Out, Read, Vectors};
 use crate::lower::{Graph, TensorId, TensorIds, physical, unit};
-use crate::op::{Avals, Axes, Op, Rules, Tans};
+use crate::op::{Avals, Axes, Numbers, Op, Rules, Tans};
 use crate::ops::pointwise::Pw;
+use crate::ops::slice::Slice;
 use crate::param::{Param, ParamValue};
 use crate::primitive;
 use crate::support::{Selector, Support, Supports, Within, within_moved};
@@ -414,7 +415,8 @@ impl Rules for Gather {
         Ok(Some((y, s.into_iter().map(|s| s.map(|s| s.and(&inside))).collect())))
     }
     fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
-        let (mut f, d) = (Factors::whole(x, out), &*self.dimension_numbers);
+        let mut f = Factors { addresses: true, ..Factors::whole(x, out) };
+        let d = &*self.dimension_numbers;
         let (operand, indices) = (&x[0], &x[1]);
         let batch = free(out[0].rank(), &d.offset_dims, &[]);
         for k in 0..indices.rank() - 1 {
@@ -441,6 +443,16 @@ impl Rules for Gather {
             f.indexed.push(Indexed { dim, by: By::Vectors(Vectors { component, windows, clamped: !fills, read }) });
         }
         f
+    }
+    fn placed(&self, cx: &dyn Cx, x: &[Value], numbers: Numbers) -> Res<Option<Value>> {
+        let (d, w) = (&*self.dimension_numbers, &self.slice_sizes);
+        let operand = x[0].shape();
+        let most = w.size().saturating_mul(4) >= Dims::new(operand).size();
+        let Some(numbers) = numbers(&x[1]).filter(|_| x[1].rank() == 1 && most) else { return Ok(None) };
+        let Some(start_indices) = first(&numbers, &d.start_index_map, operand, w, self.mode) else { return Ok(None) };
+        let limit_indices = start_indices.iter().zip(w.iter()).map(|(s, n)| s + n).collect();
+        let y = cx.bind1(Slice { start_indices, limit_indices, strides: None }, &x[..1])?;
+        cx.reshape(&y, &w.without(&d.collapsed_slice_dims)).map(Some)
     }
     fn local(&self, x: &[Aval], out: &[Aval]) -> Option<Op> {
         Some(self.with_windows(&x[0], &out[0]).into())

@@ -141,6 +141,16 @@ impl Rules for ReduceWindow {
         padding.iter().for_each(|(d, around)| op.padding[*d] = *around);
         Some(op.into())
     }
+    /// Of an array that is padded with what windows have outside.
+    fn joined(&self, made: &Op, x: &[Value]) -> Option<(Op, Values)> {
+        let (Op::Pad(pad), [x, Value::Lit(fill)]) = (made, x) else { return None };
+        let (w, Value::Lit(outside)) = (self.windows(), self.fill(x.dtype())) else { return None };
+        let is_plain = w.padding.iter().all(|p| *p == (0, 0)) && w.base.iter().all(|n| *n == 1);
+        let padding = pad.padding_config.iter().map(|(lo, hi, _)| (*lo, *hi)).collect();
+        let base = pad.padding_config.iter().map(|(_, _, holes)| *holes as usize + 1).collect();
+        let op = ReduceWindow::new(self.kind, Windows { padding, base, ..w });
+        (is_plain && fill.bits() == outside.bits()).then(|| (op.into(), smallvec![x.clone()]))
+    }
     fn cuts(&self, t: &Typing) -> Res<Specs> {
         t.varying("reduce_window")
     }

@@ -15,15 +15,16 @@ use super::pointwise::Pw;
 use super::reduce::{Monoid, counting};
 use super::with_zeros;
 use crate::aval::Aval;
-use crate::cx::{Arg, Axis, Cx, Dim, Tan, bind, current, lit, one, values1};
+use crate::cx::{Arg, Axis, Cx, Dim, Tan, bind, current, int, lit, one, values1};
 use crate::dtype::Dtype;
 use crate::error::{Res, mixed_dtypes, not_linear, type_err};
 use crate::factors::{By, Factors, In, Indexed, Out, Vectors};
 use crate::lower::{Graph, TensorId, TensorIds, physical};
-use crate::op::{Avals, Axes, Op, Rules, Tans};
+use crate::op::{Avals, Axes, Numbers, Op, Rules, Tans};
 use crate::operators::emit;
 use crate::ops::concatenate::Concatenate;
 use crate::ops::iota::Iota;
+use crate::ops::pad::Pad;
 use crate::ops::reshape::Reshape;
 use crate::ops::transpose::Transpose;
 use crate::param::{Member, Param, ParamValue, Shape};
@@ -105,6 +106,49 @@ primitive! {
         mode: OutOfBounds,
         unique_indices: bool,
     } always_none { update_consts = hidden, update_jaxpr = hidden }
+}
+
+/// Where the one window begins that is at these numbers along some dimensions; `None` where it does not fit.
+pub(super) fn first(
+    numbers: &[i64],
+    dims: &[usize],
+    operand: &[usize],
+    window: &[usize],
+    mode: OutOfBounds,
+) -> Option<Dims> {
+    let mut start: Dims = operand.iter().map(|_| 0).collect();
+    for (n, d) in numbers.iter().zip(dims) {
+        let most = operand[*d].checked_sub(window[*d])?;
+        let n = if mode == OutOfBounds::Clip { (*n).clamp(0, most as i64) } else { *n };
+        start[*d] = usize::try_from(n).ok().filter(|n| *n <= most)?;
+    }
+    (numbers.len() == dims.len() && operand.iter().zip(window).all(|(n, w)| w <= n)).then_some(start)
+}
+/// `x` with `u`, of as many dimensions, at `start`, combined with what is there; `None` where that is a small part of it.
+pub(super) fn written(cx: &dyn Cx, x: &Value, u: &Value, start: &[usize], combine: Option<Pw>) -> Res<Option<Value>> {
+    let (n, w, size) = (x.shape(), u.shape(), Dims::new(x.shape()));
+    if Dims::new(w).size().saturating_mul(4) < size.size() || x.dtype().is_key() || x.tape() > 0 {
+        return Ok(None);
+    }
+    let around = (0..x.rank()).map(|d| (start[d] as i64, (n[d] - start[d] - w[d]) as i64, 0)).collect();
+    let zero = cx.zeros(&Aval::of(x.dtype(), Dims::default()))?;
+    let u = cx.bind1(Pad { padding_config: around }, &[cx.convert(u, x.dtype())?, zero])?;
+    let mut inside: Option<Value> = None;
+    for d in (0..x.rank()).filter(|d| w[*d] < n[*d]) {
+        let k = cx.bind1(Iota { dtype: Dtype::I32, shape: size.clone().into(), dimension: d }, &[])?;
+        let edge = |k: usize| cx.stretch(&int(Dtype::I32, k as i64), &size);
+        let after = cx.pw2(Pw::Ge, &k, &edge(start[d])?)?;
+        let both = cx.pw2(Pw::And, &after, &cx.pw2(Pw::Lt, &k, &edge(start[d] + w[d])?)?)?;
+        inside = Some(match inside {
+            None => both,
+            Some(all) => cx.pw2(Pw::And, &all, &both)?,
+        });
+    }
+    let new = combine.map_or(Ok(u.clone()), |f| cx.pw2(f, x, &u))?;
+    Ok(Some(match inside {
+        None => new,
+        Some(p) => cx.select(&p, x, &new)?,
+    }))
 }
 
 impl Scatter {
@@ -412,7 +456,8 @@ impl Rules for Scatter {
         within_written(cx, &self.clone().into(), of_masks.into(), x, s, 2)
     }
     fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
-        let (mut f, d) = (Factors::whole(x, out), &*self.dimension_numbers);
+        let mut f = Factors { addresses: true, ..Factors::whole(x, out) };
+        let d = &*self.dimension_numbers;
         let (operand, updates) = (&x[0], &x[2]);
         let kept = free(operand.rank(), &d.inserted_window_dims, &d.operand_batching_dims);
         for (k, w) in kept.iter().zip(d.update_window_dims.iter()) {
@@ -450,6 +495,26 @@ impl Rules for Scatter {
             f.start.push(0);
         }
         f
+    }
+    fn placed(&self, cx: &dyn Cx, x: &[Value], numbers: Numbers) -> Res<Option<Value>> {
+        let d = &*self.dimension_numbers;
+        let combine = match self.kind {
+            ScatterKind::Set => None,
+            _ if x[0].dtype().is_bool() => return Ok(None),
+            ScatterKind::Add => Some(Pw::Add),
+            ScatterKind::Sub => Some(Pw::Sub),
+            ScatterKind::Mul => Some(Pw::Mul),
+            _ if x[0].dtype().is_complex() => return Ok(None),
+            ScatterKind::Min => Some(Pw::Min),
+            ScatterKind::Max => Some(Pw::Max),
+        };
+        let (operand, window) = (x[0].shape(), self.window(x[0].rank(), x[2].shape()));
+        let Some(numbers) = numbers(&x[1]).filter(|_| x[1].rank() == 1) else { return Ok(None) };
+        let Some(start) = first(&numbers, &d.scatter_dims_to_operand_dims, operand, &window, self.mode) else {
+            return Ok(None);
+        };
+        let u = cx.reshape(&x[2], &window)?;
+        written(cx, &x[0], &u, &start, combine)
     }
     fn on_rows(&self, _: &[Aval], _: &Aval) -> Option<Op> {
         Some(Scatter { mode: OutOfBounds::FillOrDrop, indices_are_sorted: false, ..self.clone() }.into())

@@ -4,10 +4,11 @@ use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan};
 use crate::dtype::Dtype;
 use crate::error::{Res, not_linear, type_err, value_err};
-use crate::factors::Factors;
+use crate::factors::{Factors, Shared};
 use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::ops::iota::Iota;
+use crate::parts::Here;
 use crate::primitive;
 use crate::typing::{Specs, Typing};
 use crate::value::{Value, Values};
@@ -62,7 +63,11 @@ impl Rules for Sort {
         Ok((y, dims))
     }
     fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
-        Factors::along(x, out, |d| d != self.dimension)
+        let shared = Some(Shared { dim: self.dimension, cut: true, last: true });
+        Factors { shared, ..Factors::along(x, out, |d| d != self.dimension) }
+    }
+    fn shared(&self, here: &Here, x: &[Value], axes: &[u8]) -> Res<Option<Values>> {
+        here.sorted(self, x, axes)
     }
     /// A complex operand is two: real parts decide before imaginary ones.
     fn cuts(&self, t: &Typing) -> Res<Specs> {

@@ -112,7 +112,7 @@ impl Rules for TopK {
         Ok((cx.bind(&TopK { axis, k: self.k }.into(), x)?, smallvec![d[0]; 2]))
     }
     fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
-        let shared = Some(Shared { dim: self.axis, cut: false });
+        let shared = Some(Shared { dim: self.axis, cut: false, last: false });
         Factors { shared, ..Factors::along(x, out, |d| d != self.axis) }
     }
     fn shared(&self, here: &Here, x: &[Value], axes: &[u8]) -> Res<Option<Values>> {
@@ -229,7 +229,7 @@ impl Rules for ApproxTopK {
     }
     fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
         let axis = self.known_axis(x[0].rank());
-        let shared = self.aggregate_to_topk.then_some(Shared { dim: axis, cut: false });
+        let shared = self.aggregate_to_topk.then_some(Shared { dim: axis, cut: false, last: false });
         Factors { shared, ..Factors::along(x, out, |d| d != axis) }
     }
     fn shared(&self, here: &Here, x: &[Value], axes: &[u8]) -> Res<Option<Values>> {

@@ -48,7 +48,7 @@ struct Round(Vec<Piece>);
 
 /// The pieces that each of `parts` devices takes from others.
 fn pieces(runs: &[Run], sources: &[(usize, usize)], rows: usize, parts: usize) -> Vec<Piece> {
-    let (size, mut all) = (rows / parts, vec![]);
+    let (size, mut all) = (rows.div_ceil(parts), vec![]);
     for run in runs {
         let (part, cut) = sources[run.operand];
         let mut j = run.rows.start;
@@ -69,6 +69,23 @@ fn pieces(runs: &[Run], sources: &[(usize, usize)], rows: usize, parts: usize) -
         }
     }
     all
+}
+/// The runs with what else the parts have room for, if nothing is to be there: rows that go on where the last run ends, so that all parts are alike.
+fn filled(runs: &[Run], sources: &[(usize, usize)], rows: usize, room: usize) -> Vec<Run> {
+    let mut runs = runs.to_vec();
+    let Some(i) = runs.iter().position(|r| r.rows.end == rows && r.step == 1) else { return runs };
+    let operand = runs[i].operand;
+    let (all, mut next) = (sources[operand].0 * sources[operand].1, runs[i].first as usize + runs[i].rows.len());
+    let mut end = rows + (all - next).min(room - rows);
+    next += end - rows;
+    runs[i].rows.end = end;
+    while end < room {
+        let first = next % all;
+        let n = (all - first).min(room - end);
+        runs.push(Run { rows: end..end + n, operand, first: first as i64, step: 1 });
+        (end, next) = (end + n, first + n);
+    }
+    runs
 }
 /// Pieces in rounds: the longest first, so that those of a round have like sizes.
 fn rounds(mut all: Vec<Piece>) -> Vec<Round> {
@@ -110,8 +127,9 @@ impl Here<'_> {
     pub fn moved(&self, sources: &[Source], runs: &[Run], fill: Option<&Value>, to: &Target) -> Res<Value> {
         let parts = self.grid.parts(to.axes);
         let sizes: Vec<(usize, usize)> = sources.iter().map(|s| (s.value.shape()[to.dim], s.parts)).collect();
-        let size = to.rows / parts;
-        let mut rounds = rounds(pieces(runs, &sizes, to.rows, parts));
+        let size = to.rows.div_ceil(parts);
+        let room = if fill.is_none() { size * parts } else { to.rows };
+        let mut rounds = rounds(pieces(&filled(runs, &sizes, to.rows, room), &sizes, to.rows, parts));
         rounds.sort_by_key(|r| r.0[0].at);
         let mut ends = rounds.iter().scan(0, |end, r| {
             let meets = r.0[0].at == *end;
@@ -213,7 +231,7 @@ impl Here<'_> {
         cx.bind1(DynamicUpdateSlice {}, &args)
     }
     /// `n` rows from `start` on.
-    pub(super) fn rows(&self, x: &Value, d: usize, start: &Value, n: usize) -> Res<Value> {
+    pub fn rows(&self, x: &Value, d: usize, start: &Value, n: usize) -> Res<Value> {
         if x.shape()[d] == n {
             return Ok(x.clone());
         }

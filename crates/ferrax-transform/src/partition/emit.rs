@@ -3,9 +3,10 @@
 //!
 //! INVARIANT: a value is brought to another spec when it is read with that spec, and once: each variable keeps its versions.
 mod rows;
+mod uneven;
 
 use super::flow::{Bodies, Flow, Manual, Way, join, project, typed, unstacked};
-use super::{Gathered, late::late};
+use super::{Gathered, late::late, uneven as may};
 use crate::trace::Trace;
 use ferrax_ir::cx::{Cx, Line, line};
 use ferrax_ir::factors::{DimFactors, Factors, Tie};
@@ -42,7 +43,7 @@ pub fn emit(
     }
     let (mut values, mut specs) = (vec![], vec![]);
     for (i, (a, wanted)) in p.outs().iter().zip(outs).enumerate() {
-        let spec = wanted.clone().unwrap_or_else(|| flow.out_spec(i));
+        let spec = wanted.clone().unwrap_or_else(|| flow.out_spec(i, grid));
         values.push(e.version(a, &spec)?.0);
         specs.push(spec);
     }
@@ -102,7 +103,7 @@ impl Emitter<'_> {
         if from == *spec {
             return Ok((value, false));
         }
-        let value = self.here.reshard(&value, &from, spec)?;
+        let value = self.brought(&value, &self.flow.program.avals()[v].shape, &from, spec)?;
         self.env[v].push((spec.clone(), value.clone()));
         Ok((value, spec.is_whole() && from.dims.iter().any(|d| self.grid.parts(d) > 1)))
     }
@@ -151,6 +152,7 @@ impl Emitter<'_> {
         let asked = if linear { all(wanted) | typed } else { typed };
         let terms = (asked | self.left(e, &made)) & all(&made);
         let mut chosen = choose(f, (&avals, &made), (outs, wanted), terms, self.grid);
+        may::leave(f, (&avals, outs), &self.flow.uneven[first..first + outs.len()], &mut chosen, self.grid);
         let cut = |dims: &[DimFactors]| Spec::new(dims.iter().map(|ids| join(ids, &chosen, f, self.grid)));
         let of_terms = |i: usize| cut(&f.ins[i]).summed(kind.term(i, made[i].unreduced, terms), AxisSet::NONE);
         let mut ins: Vec<Spec> = (0..f.ins.len()).map(of_terms).collect();
@@ -168,6 +170,7 @@ impl Emitter<'_> {
         self.turned(e, f, &mut chosen, (&made, &mut ins), (outs, wanted, &mut natural));
         let mut x: Values = e.args.iter().zip(&ins).map(|(a, s)| self.read(a, s)).collect::<Res<_>>()?;
         let op = self.with_halos(&e.op, &halos, &mut x)?;
+        self.masked(f, &chosen, &mut x)?;
         let sum = outs.first().map_or(Monoid::Sum, |a| Monoid::of_sum(a.dtype));
         let sums = halos.iter().map(|h| (sum, h.folds())).filter(|(_, axes)| !axes.is_empty());
         let folds: Vec<(Monoid, CutAxes)> = folded(f, &chosen).into_iter().chain(sums).collect();
@@ -329,8 +332,8 @@ fn choose(
     let operands = ins.iter().zip(made).zip(&f.ins);
     for ((a, spec), dims) in results.chain(operands) {
         let bytes = a.shape.size().saturating_mul(a.dtype.size());
-        for (cut, ids) in spec.dims.iter().zip(dims) {
-            for (id, part) in project(cut, ids, f, grid).into_iter().filter(|p| !f.factors[p.0 as usize].whole) {
+        for ((cut, ids), n) in spec.dims.iter().zip(dims).zip(a.shape.iter()) {
+            for (id, part) in project(cut, ids, *n, f, grid).into_iter().filter(|p| !f.factors[p.0 as usize].whole) {
                 match votes.iter_mut().find(|v| v.0 == id && v.1 == part) {
                     Some(v) => v.2 = v.2.saturating_add(bytes),
                     None => votes.push((id, part, bytes)),

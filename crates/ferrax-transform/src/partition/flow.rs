@@ -4,6 +4,7 @@
 //! INVARIANT: a spec only grows (an axis is added to the finer end of a dimension), so the walk ends. Each spec is one that its array can
 //! have: axes cut one dimension each, and into equal parts.
 use super::expanded;
+use super::uneven::{self, May};
 use ferrax_ir::effects::Name;
 use ferrax_ir::error::value_err;
 use ferrax_ir::factors::{DimFactors, Factors, Moved, Tie, Ties};
@@ -21,6 +22,8 @@ pub struct Flow {
     pub specs: Vec<Spec>,
     /// The dimensions of variables whose partitioning is fixed.
     fixed: Vec<Fixed>,
+    /// Which may be cut in parts that are not equal.
+    pub uneven: Vec<May>,
     pub eqns: Vec<Way>,
     /// The first result of each equation.
     pub firsts: Vec<usize>,
@@ -93,7 +96,8 @@ impl Flow {
     pub fn new(program: Arc<Program>, grid: &Grid) -> Res<Flow> {
         let specs: Vec<Spec> = program.avals().iter().map(|a| typed(a, grid)).collect();
         let fixed = program.avals().iter().map(|a| smallvec![a.tape > 0; a.rank()]).collect();
-        let mut flow = Flow { specs, fixed, eqns: vec![], firsts: vec![], program: program.clone() };
+        let uneven = program.avals().iter().map(|a| smallvec![false; a.rank()]).collect();
+        let mut flow = Flow { specs, fixed, uneven, eqns: vec![], firsts: vec![], program: program.clone() };
         let mut first = program.first_var();
         for e in program.eqns() {
             let x: Vec<Aval> = e.args.iter().map(|a| program.atom_aval(a)).collect();
@@ -114,6 +118,8 @@ impl Flow {
             };
             if let Way::Factors(f) = &way {
                 flow.constrain(first, f, grid)?;
+                let may = uneven::results(&e.args, f, (&x, out), &flow.uneven);
+                may.into_iter().enumerate().for_each(|(k, may)| flow.uneven[first + k] = may);
             }
             flow.eqns.push(way);
             flow.firsts.push(first);
@@ -244,9 +250,9 @@ impl Flow {
         }
     }
     /// The spec of an output that has no wanted one.
-    pub fn out_spec(&self, i: usize) -> Spec {
+    pub fn out_spec(&self, i: usize, grid: &Grid) -> Spec {
         match self.program.outs()[i] {
-            Atom::Var(v) => self.specs[v as usize].clone(),
+            Atom::Var(v) => uneven::even(&self.specs[v as usize], &self.program.avals()[v as usize].shape, grid),
             Atom::Lit(_) => Spec::whole(0),
         }
     }
@@ -301,8 +307,9 @@ impl Flow {
         let mut order: Vec<u8> = vec![];
         for p in &places {
             let Atom::Var(v) = p.at else { continue };
-            for (cut, ids) in self.specs[v as usize].dims.iter().zip(p.dims) {
-                for (id, part) in project(cut, ids, f, grid) {
+            let shape = &self.program.avals()[v as usize].shape;
+            for ((cut, ids), n) in self.specs[v as usize].dims.iter().zip(p.dims).zip(shape.iter()) {
+                for (id, part) in project(cut, ids, *n, f, grid) {
                     let known = &mut axes[id as usize];
                     match known {
                         None => {
@@ -338,7 +345,7 @@ impl Flow {
     /// Makes a dimension's cut finer, as far as axes are free and parts are equal.
     fn extend(&mut self, v: usize, d: usize, to: CutAxes, grid: &Grid) -> bool {
         let size = self.program.avals()[v].shape[d];
-        !self.fixed[v][d] && grow(&mut self.specs[v], d, &to, size, grid)
+        !self.fixed[v][d] && grow(&mut self.specs[v], d, &to, (size, self.uneven[v][d]), grid)
     }
     fn merge(&mut self, v: usize, with: &Spec, grid: &Grid) -> bool {
         let mut changed = false;
@@ -363,7 +370,7 @@ impl Flow {
             }
         }
         for (i, own) in m.outs.iter().enumerate() {
-            let spec = m.around(own, &m.body.out_spec(i));
+            let spec = m.around(own, &m.body.out_spec(i, &m.grid));
             changed |= self.specs[first + i] != spec;
             self.specs[first + i] = spec;
         }
@@ -432,7 +439,7 @@ pub fn typed(a: &Aval, grid: &Grid) -> Spec {
 fn merge_into(spec: &mut Spec, with: &Spec, a: &Aval, but_first: bool, grid: &Grid) -> bool {
     let mut changed = false;
     for (d, cut) in with.dims.iter().enumerate().skip(but_first as usize) {
-        changed |= grow(spec, d, cut, a.shape[d], grid);
+        changed |= grow(spec, d, cut, (a.shape[d], false), grid);
     }
     changed
 }
@@ -442,15 +449,15 @@ pub fn stacked(s: &Spec) -> Spec {
 pub fn unstacked(s: &Spec) -> Spec {
     Spec::new(s.dims.iter().skip(1).cloned()).summed(s.unreduced, s.reduced)
 }
-/// Makes dimension `d` of a spec as fine as `to`, as far as axes are free and parts are equal.
-fn grow(spec: &mut Spec, d: usize, to: &[u8], size: usize, grid: &Grid) -> bool {
+/// Makes dimension `d` of a spec as fine as `to`, as far as axes are free and parts are equal, or need not be.
+fn grow(spec: &mut Spec, d: usize, to: &[u8], (size, uneven): (usize, bool), grid: &Grid) -> bool {
     if size == 0 || !to.starts_with(&spec.dims[d]) {
         return false;
     }
     let mut changed = false;
     for a in to[spec.dims[d].len()..].iter() {
         let n = grid.parts(&spec.dims[d]) * grid.axis_size(*a);
-        if spec.uses(*a) || !size.is_multiple_of(n) {
+        if spec.uses(*a) || !(size.is_multiple_of(n) || uneven && uneven::fills(size, n)) {
             break;
         }
         spec.dims[d].push(*a);
@@ -458,8 +465,13 @@ fn grow(spec: &mut Spec, d: usize, to: &[u8], size: usize, grid: &Grid) -> bool 
     }
     changed
 }
-/// Which axes cut each factor of a dimension: the coarsest factor takes what it can; a finer one is cut only if all coarser are, entirely.
-pub fn project(cut: &[u8], ids: &DimFactors, f: &Factors, grid: &Grid) -> Vec<(u8, CutAxes)> {
+/// Which axes cut each factor of a dimension of size `n`: the coarsest factor takes what it can; a finer one is cut only if all coarser are, entirely.
+pub fn project(cut: &[u8], ids: &DimFactors, n: usize, f: &Factors, grid: &Grid) -> Vec<(u8, CutAxes)> {
+    if let [id] = ids[..]
+        && f.factors[id as usize].size == n
+    {
+        return if cut.is_empty() { vec![] } else { vec![(id, CutAxes::from_slice(cut))] };
+    }
     let (mut rest, mut found) = (cut, vec![]);
     for id in ids {
         let (size, mut mine, mut n) = (f.factors[*id as usize].size, CutAxes::new(), 1);

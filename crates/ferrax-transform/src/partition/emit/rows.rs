@@ -2,9 +2,10 @@
 //! part.
 //!
 //! INVARIANT: an equation that only moves rows waits for its readers: those that move rows too take them from its operands (`roll` is a
-//! concatenation of two slices). Others make it, as it would have been; they can only be where it cannot be cut (`x[1:]`).
+//! concatenation of two slices). Others make it, as it would have been; they can only be where it cannot be cut (one row).
 use super::{Emitter, Versions};
 use crate::partition::flow::{Flow, Way};
+use crate::partition::uneven::is_even;
 use ferrax_ir::factors::{Factors, In, Indexed, Moved, Out, Run, Windowed};
 use ferrax_ir::layout::{AxisSet, CutAxes, Grid, Spec};
 use ferrax_ir::parts::{Here, Source, Target};
@@ -187,7 +188,8 @@ impl Emitter<'_> {
             }
             let mut spec = to.clone();
             for m in moves {
-                if !aval.shape[m.dim].is_multiple_of(self.grid.parts(&to.dims[m.dim])) || aval.shape[m.dim] == 0 {
+                let even = is_even(aval.shape[m.dim], &to.dims[m.dim], self.grid) || made.dims[m.dim] == to.dims[m.dim];
+                if !even || aval.shape[m.dim] == 0 {
                     spec.dims[m.dim] = CutAxes::new();
                 }
                 any |= !spec.dims[m.dim].is_empty() && !made.dims[m.dim].is_empty();
@@ -280,8 +282,10 @@ impl Emitter<'_> {
         let Some(s) = f.shared else { return Ok(None) };
         let axes = made[0].dims[s.dim].clone();
         let used = |a: &u8| ins.iter().chain(natural).any(|s| s.uses(*a)) || chosen.iter().any(|c| c.contains(a));
-        let apt = if s.cut { wanted[0].dims[s.dim] == axes } else { !self.is_known(&e.args[0], &ins[0]) };
-        if axes.is_empty() || !apt || axes.iter().any(used) {
+        let even = is_even(self.flow.program.atom_aval(&e.args[0]).shape[s.dim], &axes, self.grid);
+        let apt = even && if s.cut { wanted[0].dims[s.dim] == axes } else { !self.is_known(&e.args[0], &ins[0]) };
+        let instead = || other(f, 0, s.dim, self.grid.parts(&axes)).is_some_and(|id| chosen[id as usize].is_empty());
+        if axes.is_empty() || !apt || axes.iter().any(used) || s.last && instead() {
             return Ok(None);
         }
         let (mut ins, mut natural) = (ins.to_vec(), natural.to_vec());
@@ -356,7 +360,8 @@ impl Emitter<'_> {
         let all = || ins.iter().chain([natural]);
         let is_free = |i: &&Indexed| {
             let axes = &first.dims[i.dim];
-            !axes.is_empty() && !axes.iter().any(|a| all().any(|s| s.uses(*a)))
+            let even = is_even(self.flow.program.avals()[*v as usize].shape[i.dim], axes, self.grid);
+            even && !axes.is_empty() && !axes.iter().any(|a| all().any(|s| s.uses(*a)))
         };
         let found = f.indexed.iter().filter(is_free);
         let Some(i) = found.max_by_key(|i| i.by.writes()) else { return Ok(None) };
