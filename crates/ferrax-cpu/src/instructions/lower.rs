@@ -94,7 +94,6 @@ impl Function {
     }
     /// The width of its elements; none where it cannot be recorded.
     pub fn width(self) -> Option<LaneWidth> {
-        let arithmetic = |f: Bin| matches!(f, Bin::Add | Bin::Sub | Bin::Mul);
         let (is_there, width) = match self {
             Function::Un(f, d) => (un_is_there(f, d), width(d)),
             Function::Bin(f, d) => (bin_is_there(f, d), width(d)),
