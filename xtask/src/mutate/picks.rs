@@ -50,7 +50,6 @@ const FUNCTIONS: &[(&str, &[&str])] = &[
     ("kernels/program/code.rs", &["run_from", "vector", "is_for_tier", "pays"]),
     ("kernels/program/folds.rs", &["row_of_folds", "compile_folds"]),
     ("kernels/program/nest.rs", &["is_part_of_vector", "is_for_code", "merged_dims", "is_counted", "is_shared_row"]),
-    ("kernels/program/pairs.rs", &["find"]),
     ("kernels/program/patterns.rs", &["find", "turn", "round"]),
     ("kernels/program/registers.rs", &["tile", "finish"]),
     ("kernels/reduce.rs", &["compile", "column_dims", "whole_rows"]),
