@@ -142,6 +142,16 @@ pub fn cholesky(l: &Linalg, limits: Limits) -> Res<Lowered> {
         let old = Matrices::new(from, n, n);
         let at = old.at("r", "c");
         let is_behind = format!("r >= start + {BLOCK} && r < {n} && c < {n}");
+        let block = format!(
+            "if (tile == 0) {{\n{}}}\n",
+            each(
+                &(BLOCK * BLOCK).to_string(),
+                &format!(
+                    "let r = start + e / {BLOCK};\nlet c = start + e % {BLOCK};\nif (r < {n} && c <= r) {{ out0[{}] = bitcast<u32>(a[e]); }}\n",
+                    whole.at("r", "c")
+                ),
+            )
+        );
         let body = format!(
             "{diagonal}{rows}{factor}for (var k = 0; k < {BLOCK}; k++) {{
 {column}{BARRIER}{behind}{BARRIER}}}
@@ -162,16 +172,6 @@ pub fn cholesky(l: &Linalg, limits: Limits) -> Res<Lowered> {
                 of_panel.at("r", &format!("e % {BLOCK}")),
                 whole.at("r", "c"),
             )),
-            block = format!(
-                "if (tile == 0) {{\n{}}}\n",
-                each(
-                    &(BLOCK * BLOCK).to_string(),
-                    &format!(
-                        "let r = start + e / {BLOCK};\nlet c = start + e % {BLOCK};\nif (r < {n} && c <= r) {{ out0[{}] = bitcast<u32>(a[e]); }}\n",
-                        whole.at("r", "c")
-                    ),
-                )
-            ),
         );
         panel(&mut task, l, [&head, &body], [&[from], &[whole.reg, rows, failures]], [k, tiles, n], limits);
         if k + 1 < blocks {
@@ -235,6 +235,14 @@ pub fn solve(t: Triangle, l: &Linalg, limits: Limits) -> Res<Lowered> {
     let mut from = turned(Reg::In(1));
     for number in 0..blocks {
         let block = if is_lower { number } else { blocks - 1 - number };
+        // the block's columns, of which the workgroups of a matrix have some rows each
+        let aside = format!(
+            "for (var e = tile * SIZE + i32(local); e < {}; e += {}) {{\nlet r = e / {BLOCK};\nlet c = start + e % {BLOCK};\nvar word = 0u;\nif (c < {n}) {{ word = in0[{}]; }}\nout1[{}] = word;\n}}\n",
+            n * BLOCK,
+            format_args!("SIZE * {tiles}"),
+            a.at("r", "c"),
+            of_columns.at("r", &format!("e % {BLOCK}")),
+        );
         let body = format!(
             "{diagonal}{load}{aside}{BARRIER}for (var step = 0; step < {BLOCK}; step++) {{
 let i = {};
@@ -248,14 +256,6 @@ let i = {};
                     "b[at] = 0.0;\nif (start + r < {n}) {{ b[at] = bitcast<f32>(in1[{}]); }}\n",
                     from.at("start + r", "column")
                 )
-            ),
-            // the block's columns, of which the workgroups of a matrix have some rows each
-            aside = format!(
-                "for (var e = tile * SIZE + i32(local); e < {}; e += {}) {{\nlet r = e / {BLOCK};\nlet c = start + e % {BLOCK};\nvar word = 0u;\nif (c < {n}) {{ word = in0[{}]; }}\nout1[{}] = word;\n}}\n",
-                n * BLOCK,
-                format_args!("SIZE * {tiles}"),
-                a.at("r", "c"),
-                of_columns.at("r", &format!("e % {BLOCK}")),
             ),
             keep = moved(&of_rows, &format!("out2[{}] = bitcast<u32>(b[at]);\n", of_rows.at("r", "column"))),
             store = moved(
