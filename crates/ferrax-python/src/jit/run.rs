@@ -59,24 +59,18 @@ impl Variant {
         if let Some(device) = forced {
             return self.run_on(py, jit, all, device);
         }
-        let found = match place_of(all) {
-            // Arrays that the function captures are where its arguments are, as constants of a program, if they do not lie together.
-            Err(_) if !self.consts.is_empty() => {
-                return match place_of(values).py(py)? {
-                    Some(Where::One(d)) => self.run_on(py, jit, all, d),
-                    Some(Where::Mesh(place)) => self.run_parts(py, jit, all, &place),
-                    None if let Some(place) = in_use() => self.run_parts(py, jit, all, &place),
-                    None => self.run_on(py, jit, all, eval::current_device()),
-                };
-            }
-            found => found.py(py)?,
-        };
-        let device = match found {
+        let together = place_of(all);
+        // Arrays that the function captures are brought to its arguments, as constants of a program, if they do not lie together.
+        let are_apart = together.is_err() && !self.consts.is_empty();
+        let device = match (if are_apart { place_of(values) } else { together }).py(py)? {
             Some(Where::One(d)) => d,
             Some(Where::Mesh(place)) => return self.run_parts(py, jit, all, &place),
             None if let Some(place) = in_use() => return self.run_parts(py, jit, all, &place),
             None => eval::current_device(),
         };
+        if are_apart {
+            return self.run_on(py, jit, all, device);
+        }
         let out = self.checked_run(py, jit, &*self.compiled(py, jit, device)?, all)?;
         self.objects(py, out)
     }
