@@ -229,20 +229,18 @@ fn types(args: &[String]) -> Res {
 
 fn rust_tests(venv: &python::Venv, packages: &[&str], targets: &[&str], extra: &[String]) -> Res {
     let cargo = || venv.cargo();
-    if shell::quiet(cargo().args(&["nextest", "--version"])) {
-        cargo()
-            .args(&["nextest", "run", "--cargo-profile", "ci", "--no-tests", "pass"])
-            .args(packages)
-            .args(targets)
-            .args(extra)
-            .go()?;
-        if extra.is_empty() {
-            cargo().args(&["test", "--profile", "ci", "--doc"]).args(packages).go()?;
-        }
+    let nextest = shell::quiet(cargo().args(&["nextest", "--version"]));
+    let run: &[&str] = if nextest {
+        &["nextest", "run", "--cargo-profile", "ci", "--no-tests", "pass"]
+    } else {
+        &["test", "--profile", "ci"]
+    };
+    cargo().args(run).args(packages).args(targets).args(extra).go()?;
+    // cargo's own runner has run them, if it was not told which targets
+    if !extra.is_empty() || !nextest && targets.is_empty() {
         return Ok(());
     }
-    cargo().args(&["test", "--profile", "ci"]).args(packages).args(targets).args(extra).go()?;
-    if targets.is_empty() { Ok(()) } else { cargo().args(&["test", "--profile", "ci", "--doc"]).args(packages).go() }
+    cargo().args(&["test", "--profile", "ci", "--doc"]).args(packages).go()
 }
 
 fn bless(_: &[String]) -> Res {
