@@ -19,7 +19,11 @@ const SEEKERS: usize = 64;
 
 /// Whether shaders have it.
 pub fn has(l: &Linalg) -> bool {
-    (words(l).is_some_and(|n| n <= WORDS) || in_blocks(l)) && l.dtype == DType::F32 && !l.complex
+    (is_small(l) || in_blocks(l)) && l.dtype == DType::F32 && !l.complex
+}
+/// Whether the memory of a workgroup holds it.
+fn is_small(l: &Linalg) -> bool {
+    words(l).is_some_and(|n| n <= WORDS)
 }
 /// Whether it can be done a block of columns at a time.
 fn in_blocks(l: &Linalg) -> bool {
@@ -53,10 +57,9 @@ pub fn lower(l: &Linalg, limits: Limits) -> Res<Lowered> {
     if !has(l) || 4 * WORDS > limits.shared {
         return Err(Error::Unsupported(format!("{:?} of {} by {} runs on the host", l.kind, l.m, l.n)));
     }
-    let is_small = words(l).is_some_and(|n| n <= WORDS);
     match l.kind {
-        Decomposition::Cholesky if !is_small => blocked::cholesky(l, limits),
-        Decomposition::Solve(t) if !is_small => blocked::solve(t, l, limits),
+        Decomposition::Cholesky if !is_small(l) => blocked::cholesky(l, limits),
+        Decomposition::Solve(t) if !is_small(l) => blocked::solve(t, l, limits),
         Decomposition::Cholesky => Ok(cholesky(l, limits)),
         Decomposition::Lu => Ok(lu(l, limits)),
         Decomposition::Permutation => Ok(permutation(l, limits)),
