@@ -26,7 +26,7 @@ use ferrax_kernel::Dims;
 use ferrax_kernel::routine::CumulativeKind;
 use smallvec::smallvec;
 
-/// SortedLines of elements, of each of which a device has one of `parts` parts of `part` elements: operands `[lines, part]`, the keys first.
+/// Lines of elements, of each of which a device has one of `parts` parts of `part` elements: operands `[lines, part]`, the keys first.
 struct SortedLines<'a, 'b> {
     here: &'a Here<'b>,
     axes: &'a [u8],
