@@ -236,7 +236,7 @@ fn rust_tests(venv: &python::Venv, packages: &[&str], targets: &[&str], extra: &
         &["test", "--profile", "ci"]
     };
     cargo().args(run).args(packages).args(targets).args(extra).go()?;
-    // cargo's own runner has run them, if it was not told which targets
+    // without a choice of targets cargo's own runner runs them too
     if !extra.is_empty() || !nextest && targets.is_empty() {
         return Ok(());
     }
