@@ -238,3 +238,73 @@ def test_hyp2f1_far_below_zero(jax, jnp):
     for a, b, c in [(1.0, 2.0, 3.0), (0.5, 1.5, 2.0), (-0.5, 2.0, 3.0), (-0.5, 2.0, 1.2), (-1.5, 2.5, 0.7), (-1.5, -0.5, 2.0)]:
         far, end = f(a, b, c, -1e12), f(a, b, c, -jnp.inf)
         assert end == (0 if min(a, b) > 0 else np.sign(far) * np.inf), (a, b, c)
+
+
+def shared_extreme(sign):
+    """The larger of two numbers, or with sign -1 the smaller, and its slopes: equal ones share."""
+    return lambda x, y: (sign * max(sign * x, sign * y), *(0.5 + 0.5 * np.sign(sign * (np.array([x, y]) > [y, x]) - sign * (np.array([x, y]) < [y, x]))))
+
+
+def log_of_sum(x, y):
+    z, most = np.logaddexp(x, y), max(x, y)
+    return (z, float(x == most), float(y == most)) if np.isposinf(most) else (z, *np.nan_to_num(np.exp([x - z, y - z])))
+
+
+# a running combination: of two numbers, the result and its slopes
+COMBINATIONS = {
+    "cummax": shared_extreme(1),
+    "cummin": shared_extreme(-1),
+    "cumprod": lambda x, y: (x * y, y, x),
+    "cumlogsumexp": log_of_sum,
+}
+
+
+def running_slopes(of_two, x):
+    """The running combinations of numbers, and their Jacobian: pairs are combined, then scanned, then completed."""
+
+    def combined(a, b):
+        with np.errstate(all="ignore"):
+            y, left, right = of_two(a[0], b[0])
+            # of what is infinite and does not contribute, nothing
+            return y, sum(np.where(row == 0, 0, slope * row) for slope, row in ((left, a[1]), (right, b[1])))
+
+    def scanned(v):
+        if len(v) < 2:
+            return v
+        odd = scanned([combined(a, b) for a, b in zip(v[:-1:2], v[1::2])])
+        even = v[:1] + [combined(a, b) for a, b in zip(odd, v[2::2])]
+        return [pair for both in itertools.zip_longest(even, odd) for pair in both if pair is not None]
+
+    return np.array([row for _, row in scanned(list(zip(x, np.eye(len(x)))))]).reshape(len(x), len(x))
+
+
+RUNNING = {
+    "ties": lambda rng, n: rng.integers(0, 3, n).astype(float),
+    "constant": lambda rng, n: np.full(n, 2.0),
+    "numbers": lambda rng, n: rng.normal(size=n),
+    "zeros": lambda rng, n: np.where(rng.random(n) < 0.3, 0.0, rng.normal(size=n)),
+    "-inf first": lambda rng, n: np.where(np.arange(n) == 0, -np.inf, rng.normal(size=n)),
+    "only -inf": lambda rng, n: np.full(n, -np.inf),
+    "infinities": lambda rng, n: np.where(rng.random(n) < 0.3, rng.choice([-np.inf, np.inf], n), rng.integers(0, 3, n)),
+}
+
+
+@pytest.mark.ours  # JAX's cumlogsumexp: nan where all is -inf, powers of e beside inf
+@pytest.mark.parametrize("kind", RUNNING)
+@pytest.mark.parametrize("name", COMBINATIONS)
+def test_slopes_of_running_combinations(jax, jnp, name, kind):
+    """In the order of `associative_scan`, in which equal extremes share their slope; whichever way it runs, by columns and by rows."""
+    if name == "cumprod" and "inf" in kind:
+        pytest.skip("products of infinities have no slopes")
+    f = getattr(jax.lax, name)
+    rng = np.random.default_rng(5)
+    for n in (1, 2, 3, 4, 5, 7, 8, 9, 16, 17):
+        x = RUNNING[kind](rng, n).astype(f32)
+        want = running_slopes(COMBINATIONS[name], x)
+        np.testing.assert_allclose(jax.jacrev(f)(x), want, rtol=1e-5, atol=1e-6, err_msg=str(x))
+        np.testing.assert_allclose(jax.jit(jax.jacfwd(f))(x), want, rtol=1e-5, atol=1e-6, err_msg=str(x))
+        back = jax.jacrev(lambda x: f(x, reverse=True))(x[::-1])
+        np.testing.assert_allclose(back[::-1, ::-1], want, rtol=1e-5, atol=1e-6, err_msg=str(x))
+        columns = jax.jvp(lambda x: f(x, 0), (jnp.stack([x, x], 1),), (jnp.ones((n, 2)),))[1]
+        np.testing.assert_allclose(columns, np.stack([want.sum(1)] * 2, 1), rtol=1e-5, atol=1e-5)
+    assert jax.jacrev(f)(jnp.ones(0)).shape == (0, 0)

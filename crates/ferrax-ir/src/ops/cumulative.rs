@@ -1,7 +1,8 @@
 //! cumsum, cumprod, cummax, cummin, cumlogsumexp: running combinations along `axis`, from its end where `reverse`. numpy: the same.
 //!
-//! All but cumsum differentiate by the doubling scan: after the step of width s, entry i holds the combination, and the tangent, of the
-//! 2 s elements that end at i. Products with zeros need no division that way.
+//! All but cumsum differentiate by a parallel prefix sum: neighbours are combined in pairs, the pairs are scanned, and each pair before an
+//! element of even position is combined with that element. Products with zeros need no division that way. The order is that of JAX's
+//! `associative_scan`, so that equal extremes share a slope as they do there.
 use super::linear_jvp;
 use super::pad::Pad;
 use super::pointwise::Pw;
@@ -42,47 +43,76 @@ primitive! {
 }
 
 impl Cumulative {
-    /// Entry i is entry i - s of x (i + s in reverse), and `fill` where there is none.
-    fn shifted(&self, cx: &dyn Cx, x: &Value, s: usize, fill: f64) -> Res<Value> {
+    /// Elements `first`, `first + step` .. of `x`, up to `end`, counted in the direction of the scan.
+    fn every(&self, cx: &dyn Cx, x: &Value, first: usize, end: usize, step: usize) -> Res<Value> {
         let shape = Dims::new(x.shape());
-        let n = shape[self.axis];
+        let (axis, n) = (self.axis, shape[self.axis]);
         let mut start_indices: Dims = shape.iter().map(|_| 0).collect();
-        let mut limit_indices = shape.clone();
-        let mut config: Vec<(i64, i64, i64)> = vec![(0, 0, 0); shape.len()];
-        if self.reverse {
-            start_indices[self.axis] = s;
-            config[self.axis].1 = s as i64;
-        } else {
-            limit_indices[self.axis] = n - s;
-            config[self.axis].0 = s as i64;
+        let (mut limit_indices, mut strides) = (shape.clone(), shape.iter().map(|_| 1).collect::<Dims>());
+        let last = first + (end - first).div_ceil(step).max(1) * step - step;
+        let (from, to) = if self.reverse { (n - 1 - last, n - first) } else { (first, last + 1) };
+        (start_indices[axis], limit_indices[axis], strides[axis]) = (from, to, step);
+        cx.bind1(Slice { limit_indices, start_indices, strides: Some(strides) }, std::slice::from_ref(x))
+    }
+    /// An array of `n` elements along the axis with those of `x` at `first`, `first + 2` .., counted in the direction of the scan, and zeros.
+    fn spread(&self, cx: &dyn Cx, x: &Value, first: usize, n: usize) -> Res<Value> {
+        let rest = n + 1 - first - 2 * x.shape()[self.axis];
+        let (lo, hi) = if self.reverse { (rest, first) } else { (first, rest) };
+        let along = |k| if k == self.axis { (lo as i64, hi as i64, 1) } else { (0, 0, 0) };
+        let padding_config = (0..x.shape().len()).map(along).collect();
+        cx.bind1(Pad { padding_config }, &[x.clone(), lit(x.dtype(), 0.0)])
+    }
+    /// The running combination of `x` and its tangent.
+    fn scanned(&self, cx: &dyn Cx, x: &[Value; 2]) -> Res<[Value; 2]> {
+        let n = x[0].shape()[self.axis];
+        if n < 2 {
+            return Ok(x.clone());
         }
-        let part = cx.bind1(Slice { limit_indices, start_indices, strides: None }, std::slice::from_ref(x))?;
-        cx.bind1(Pad { padding_config: config.into_iter().collect() }, &[part, lit(x.dtype(), fill)])
+        let every = |x: &[Value; 2], first, end, step| -> Res<[Value; 2]> {
+            Ok([self.every(cx, &x[0], first, end, step)?, self.every(cx, &x[1], first, end, step)?])
+        };
+        let odd = self.scanned(cx, &self.combine(cx, &every(x, 0, n - 1, 2)?, &every(x, 1, n, 2)?)?)?;
+        let first = every(x, 0, 1, 1)?;
+        let even = match n {
+            2 => None,
+            _ => Some(self.combine(cx, &every(&odd, 0, (n - 1) / 2, 1)?, &every(x, 2, n, 2)?)?),
+        };
+        let joined = |k: usize| -> Res<Value> {
+            let mut y = cx.add(&self.spread(cx, &first[k], 0, n)?, &self.spread(cx, &odd[k], 1, n)?)?;
+            if let Some(even) = &even {
+                y = cx.add(&y, &self.spread(cx, &even[k], 2, n)?)?;
+            }
+            Ok(y)
+        };
+        Ok([joined(0)?, joined(1)?])
     }
     /// The combination of the accumulated value with the current one, and its tangent.
-    fn combine(&self, cx: &dyn Cx, l: (&Value, &Value), r: (&Value, &Value)) -> Res<(Value, Value)> {
+    fn combine(&self, cx: &dyn Cx, [l, dl]: &[Value; 2], [r, dr]: &[Value; 2]) -> Res<[Value; 2]> {
         Ok(match self.kind {
-            CumulativeKind::Sum => (cx.add(l.0, r.0)?, cx.add(l.1, r.1)?),
+            CumulativeKind::Sum => [cx.add(l, r)?, cx.add(dl, dr)?],
             CumulativeKind::Prod => {
-                let dy = cx.add(&cx.mul(l.1, r.0)?, &cx.mul(l.0, r.1)?)?;
-                (cx.mul(l.0, r.0)?, dy)
+                let dy = cx.add(&cx.mul(dl, r)?, &cx.mul(l, dr)?)?;
+                [cx.mul(l, r)?, dy]
             }
             CumulativeKind::Max | CumulativeKind::Min => {
                 let f = if self.kind == CumulativeKind::Max { Pw::Max } else { Pw::Min };
-                let y = cx.pw2(f, l.0, r.0)?;
-                let half = cx.mul(&lit(l.1.dtype(), 0.5), &cx.add(l.1, r.1)?)?;
-                let (left, right) = (cx.pw2(Pw::Eq, l.0, &y)?, cx.pw2(Pw::Eq, r.0, &y)?);
+                let y = cx.pw2(f, l, r)?;
+                let half = cx.mul(&lit(dl.dtype(), 0.5), &cx.add(dl, dr)?)?;
+                let (left, right) = (cx.pw2(Pw::Eq, l, &y)?, cx.pw2(Pw::Eq, r, &y)?);
                 let tied = cx.pw2(Pw::And, &left, &right)?;
-                let one = cx.select(&left, r.1, l.1)?;
-                (y, cx.select(&tied, &one, &half)?)
+                let one = cx.select(&left, dr, dl)?;
+                let dy = cx.select(&tied, &one, &half)?;
+                [y, dy]
             }
             CumulativeKind::LogSumExp => {
-                let [y, s, el, er] = logsumexp(cx, l.0, r.0)?;
-                let dy = cx.add(&cx.mul(l.1, &el)?, &cx.mul(r.1, &er)?)?;
-                // if all elements are -inf, flat
-                let nothing = cx.pw2(Pw::Eq, &s, &crate::cx::lit(s.dtype(), 0.0))?;
-                let one = cx.stretch(&crate::cx::lit(s.dtype(), 1.0), &Dims::new(s.shape()))?;
-                (y, cx.div(&dy, &cx.select(&nothing, &s, &one)?)?)
+                let LogSumExp { y, s, el, er, infinite } = logsumexp(cx, l, r)?;
+                let dy = cx.add(&cx.mul(dl, &el)?, &cx.mul(dr, &er)?)?;
+                // if all elements are -inf, flat; where some are inf, 1 for each of them
+                let nothing = cx.pw2(Pw::Eq, &s, &lit(s.dtype(), 0.0))?;
+                let whole = infinite.map_or(Ok(nothing.clone()), |i| cx.pw2(Pw::Or, &nothing, &i))?;
+                let one = cx.stretch(&lit(s.dtype(), 1.0), &Dims::new(s.shape()))?;
+                let dy = cx.div(&dy, &cx.select(&whole, &s, &one)?)?;
+                [y, dy]
             }
         })
     }
@@ -93,38 +123,52 @@ impl Cumulative {
             CumulativeKind::Prod => cx.mul(l, r),
             CumulativeKind::Max => cx.pw2(Pw::Max, l, r),
             CumulativeKind::Min => cx.pw2(Pw::Min, l, r),
-            CumulativeKind::LogSumExp => logsumexp(cx, l, r).map(|[y, ..]| y),
+            CumulativeKind::LogSumExp => logsumexp(cx, l, r).map(|c| c.y),
         }
     }
     /// Whether each combination rounds floats.
     fn rounds(&self) -> bool {
         !matches!(self.kind, CumulativeKind::Max | CumulativeKind::Min)
     }
-    fn identity(&self) -> f64 {
-        match self.kind {
-            CumulativeKind::Sum => 0.0,
-            CumulativeKind::Prod => 1.0,
-            CumulativeKind::Max | CumulativeKind::LogSumExp => f64::NEG_INFINITY,
-            CumulativeKind::Min => f64::INFINITY,
-        }
-    }
 }
 
-/// y = m + log(s), s = e^(l - m) + e^(r - m), and these two terms.
-fn logsumexp(cx: &dyn Cx, l: &Value, r: &Value) -> Res<[Value; 4]> {
+/// y = m + log(s), s = e^(l - m) + e^(r - m), these two terms, and for reals where m is infinite: there the terms are 1 for what is infinite, else 0.
+struct LogSumExp {
+    y: Value,
+    s: Value,
+    el: Value,
+    er: Value,
+    infinite: Option<Value>,
+}
+
+fn logsumexp(cx: &dyn Cx, l: &Value, r: &Value) -> Res<LogSumExp> {
     let real =
         |v: &Value| if v.dtype().is_complex() { cx.pw(Pw::Real, std::slice::from_ref(v)) } else { Ok(v.clone()) };
-    let m = cx.pw2(Pw::Max, &real(l)?, &real(r)?)?;
-    let finite = cx.pw(Pw::IsFinite, std::slice::from_ref(&m))?;
-    let mut m = cx.select(&finite, &cx.zeros(&m.aval())?, &m)?;
-    if l.dtype().is_complex() {
+    let most = cx.pw2(Pw::Max, &real(l)?, &real(r)?)?;
+    let finite = cx.pw(Pw::IsFinite, std::slice::from_ref(&most))?;
+    let mut m = cx.select(&finite, &cx.zeros(&most.aval())?, &most)?;
+    let is_top = |v: &Value| cx.pw2(Pw::Eq, v, &lit(v.dtype(), f64::INFINITY));
+    let infinite = if l.dtype().is_complex() {
         m = cx.pw2(Pw::Complex, &m, &cx.zeros(&m.aval())?)?;
-    }
-    let e = |v: &Value| cx.pw(Pw::Exp, &[cx.sub(v, &m)?]);
+        None
+    } else {
+        Some(is_top(&most)?)
+    };
+    let e = |v: &Value| {
+        let mut power = cx.sub(v, &m)?;
+        if let Some(infinite) = &infinite {
+            let (zero, none) = (lit(v.dtype(), 0.0), lit(v.dtype(), f64::NEG_INFINITY));
+            let shape = Dims::new(v.shape());
+            let share = cx.select(&is_top(v)?, &cx.stretch(&none, &shape)?, &cx.stretch(&zero, &shape)?)?;
+            power = cx.select(infinite, &power, &share)?;
+        }
+        cx.pw(Pw::Exp, &[power])
+    };
     let (el, er) = (e(l)?, e(r)?);
     let s = cx.add(&el, &er)?;
+    let m = infinite.as_ref().map_or(Ok(m.clone()), |i| cx.select(i, &m, &most))?;
     let y = cx.add(&cx.pw(Pw::Log, std::slice::from_ref(&s))?, &m)?;
-    Ok([y, s, el, er])
+    Ok(LogSumExp { y, s, el, er, infinite })
 }
 
 impl Rules for Cumulative {
@@ -151,14 +195,7 @@ impl Rules for Cumulative {
             return linear_jvp(&self.clone().into(), cx, x, dx);
         };
         let y = cx.bind1(self.clone(), x)?;
-        let n = x[0].shape()[self.axis];
-        let (mut v, mut t) = (x[0].clone(), dx.clone());
-        let mut s = 1;
-        while s < n {
-            let l = (self.shifted(cx, &v, s, self.identity())?, self.shifted(cx, &t, s, 0.0)?);
-            (v, t) = self.combine(cx, (&l.0, &l.1), (&v, &t))?;
-            s *= 2;
-        }
+        let [_, t] = self.scanned(cx, &[x[0].clone(), dx.clone()])?;
         Ok((values1(y), smallvec![Some(t)]))
     }
     fn transpose(&self, cx: &dyn Cx, _: &[Arg], ct: &[Tan]) -> Res<Tans> {
