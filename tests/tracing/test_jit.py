@@ -398,6 +398,16 @@ def test_captured_arrays_are_brought_to_the_arguments(child):
         y = jax.jit(f)(arg)
         assert y.devices() == {d[of]} and (y == jax.device_put(value, d[of])).all(), (y, y.devices(), value)
     assert (jax.jit(lambda: b + c)() == a + a).all()
+    whole, apart = (jax.sharding.NamedSharding(jax.sharding.Mesh(m, "x"), jax.P()) for m in (d[:2], d[2:]))
+    captured = jax.device_put(a, apart)
+    for arg in (a, jax.device_put(a, whole)):
+        for g in (b, captured):
+            f = lambda u: u + g
+            constrained = lambda u: jax.lax.with_sharding_constraint(u + g, whole)
+            programs = [jax.jit(f, in_shardings=whole), jax.jit(f, out_shardings=whole), jax.jit(constrained), jax.jit(jax.jit(f, in_shardings=whole))]
+            for p in programs:
+                for y in (p(arg), p.lower(arg).compile()(arg)):
+                    assert y.devices() == set(d[:2]) and (np.asarray(y) == np.asarray(a + a)).all(), y
     try:
         jax.jit(lambda u, v: u + v)(x, b)
     except ValueError as e:

@@ -122,13 +122,14 @@ fn ids(l: &Layout) -> String {
 impl Variant {
     /// The mesh that the call is for, `None` where it is for one device.
     pub(super) fn mesh_for(&self, py: Python, all: &[&Value], laid: &Laid) -> PyResult<Option<Arc<Layout>>> {
-        let found = spmd::place_of(all).py(py)?;
         let Some(requested) = laid.mesh() else {
-            return Ok(match found {
+            return Ok(match self.place_of_run(py, all)?.0 {
                 Some(Where::Mesh(l)) => Some(l),
                 _ => None,
             });
         };
+        // captured arrays are brought to the devices that are named
+        let found = spmd::place_of(&all[self.consts.len()..]).py(py)?;
         let every = laid.ins.iter().map(|l| (l, "input")).chain(laid.outs.iter().map(|l| (l, "output")));
         for (l, what) in every.filter_map(|(l, what)| Some((l.as_ref()?, what))) {
             if l.devices() != requested.devices() {

@@ -59,10 +59,8 @@ impl Variant {
         if let Some(device) = forced {
             return self.run_on(py, jit, all, device);
         }
-        let together = place_of(all);
-        // Arrays that the function captures are brought to its arguments, as constants of a program, if they do not lie together.
-        let are_apart = together.is_err() && !self.consts.is_empty();
-        let device = match (if are_apart { place_of(values) } else { together }).py(py)? {
+        let (place, are_apart) = self.place_of_run(py, all)?;
+        let device = match place {
             Some(Where::One(d)) => d,
             Some(Where::Mesh(place)) => return self.run_parts(py, jit, all, &place),
             None if let Some(place) = in_use() => return self.run_parts(py, jit, all, &place),
@@ -73,6 +71,14 @@ impl Variant {
         }
         let out = self.checked_run(py, jit, &*self.compiled(py, jit, device)?, all)?;
         self.objects(py, out)
+    }
+    /// Where the program runs, and whether arrays that the function captures are to be brought there: as constants of a program, they follow
+    /// the arguments if they do not lie together.
+    pub(super) fn place_of_run(&self, py: Python, all: &[&Value]) -> PyResult<(Option<Where>, bool)> {
+        let together = place_of(all);
+        let are_apart = together.is_err() && !self.consts.is_empty();
+        let place = if are_apart { place_of(&all[self.consts.len()..]) } else { together };
+        Ok((place.py(py)?, are_apart))
     }
     /// The results as Python objects: those of dtype float0 are numpy's.
     pub(super) fn objects<'py>(&self, py: Python<'py>, out: Arrays) -> PyResult<Leaves<'py>> {
