@@ -7,7 +7,7 @@
 #![allow(unsafe_code)]
 mod combine;
 mod control;
-mod nests;
+pub mod nests;
 mod row_groups;
 
 use crate::kernels::{Bases, CompiledKernel};
@@ -125,7 +125,26 @@ pub struct Compiler<'a> {
     constants: OnceCell<FxHashMap<SlotId, Option<Scalar>>>,
 }
 
-impl Compiler<'_> {
+impl<'a> Compiler<'a> {
+    /// For a plan whose slots are its inputs and its outputs, each of them a cell.
+    pub fn of_inputs_and_outputs(plan: &'a Plan, target: Target) -> Compiler<'a> {
+        let location = |p: &Place| match *p {
+            Place::Input(i) => Location::Input(i),
+            Place::Output(o) => Location::Output(o),
+            _ => unreachable!("it is an input or an output"),
+        };
+        Compiler {
+            plan,
+            cells: (0..plan.slots.len() as Cell).collect(),
+            locations: plan.places.iter().map(location).collect(),
+            target,
+            is_repeated: false,
+            leaves_cache: false,
+            reads: OnceCell::new(),
+            cell_bytes: OnceCell::new(),
+            constants: OnceCell::new(),
+        }
+    }
     pub fn cell(&self, s: SlotId) -> Cell {
         self.cells[s as usize]
     }

@@ -4,7 +4,6 @@
 #![allow(unsafe_code)]
 pub mod address;
 pub mod block;
-pub mod columns;
 pub mod fold;
 pub mod lane;
 pub mod moves;
@@ -120,6 +119,12 @@ impl CompiledKernel {
         match &self.form {
             Form::Map(m) => m.programs.iter().for_each(|(p, _)| p.expect(runs.saturating_mul(p.total()))),
             Form::Reduce(r) => r.expect(runs),
+        }
+    }
+    /// Says that it will be run in so many equal parts (`run_rows`).
+    pub fn in_parts(&self, parts: usize) {
+        if let Form::Reduce(r) = &self.form {
+            r.in_parts(parts);
         }
     }
     /// The strategy on one line, and the programs below it.

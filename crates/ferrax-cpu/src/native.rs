@@ -17,7 +17,6 @@ mod asm;
 #[cfg(test)]
 pub mod decoded;
 mod encode;
-mod folding;
 mod masks;
 mod nest;
 mod pages;
@@ -28,7 +27,6 @@ use crate::instructions::{Function, LaneWidth, VectorSize, graph};
 use crate::nest::CalledFn;
 use crate::tuning::NativeTuning;
 use asm::{Emitted, Kept, KeptOperand};
-pub use folding::{CHAINS, FoldMemory, FoldSteps, RegisterFold};
 pub use nest::NestCode;
 
 use pages::Pages;
@@ -140,8 +138,6 @@ unsafe extern "sysv64" fn enter_many(d: *mut u8, a: *const u8, b: *const u8, f: 
 
 struct Recording<'a> {
     known: &'a dyn Fn(u16) -> Operand,
-    /// The number of the first of these slots.
-    first: usize,
     slots: Vec<TableSlot>,
     /// Operands written so far, with their values.
     values: Vec<(u16, graph::VecValue)>,
@@ -177,7 +173,7 @@ impl Recording<'_> {
         }
         let k = self.slot(at, element);
         self.slots[k].read = true;
-        graph::with(|g| g.operand((self.first + k) as u32, element))
+        graph::with(|g| g.operand(k as u32, element))
     }
 }
 
@@ -399,7 +395,7 @@ fn record(
 ) -> Option<(graph::VecGraph, Vec<TableSlot>)> {
     let wide = width == LaneWidth::Wide;
     graph::begin(wide, vector);
-    let mut r = Recording { known, first: 0, slots: vec![], values: vec![], size: if wide { 8 } else { 4 } };
+    let mut r = Recording { known, slots: vec![], values: vec![], size: if wide { 8 } else { 4 } };
     let mut elements = vec![];
     for c in calls {
         let (of, result) = c.function.elements();

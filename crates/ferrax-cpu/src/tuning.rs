@@ -89,8 +89,6 @@ pub struct KernelTuning {
     pub max_unrolled_nodes: usize,
     /// Columns that are reduced side by side.
     pub max_reduced_columns: usize,
-    /// Elements from which columns are reduced by one pointwise program.
-    pub min_column_elements: usize,
     /// Elements that devices combine at a time in a collective: they fit the nearest cache, and are
     /// the least that one device does for the others.
     pub combined_elements: usize,
@@ -120,7 +118,6 @@ impl KernelTuning {
         min_unrolled_results: 256,
         max_unrolled_nodes: 256,
         max_reduced_columns: 256,
-        min_column_elements: 256,
         combined_elements: 512,
         min_split_blocks: 4,
         min_split_nanos: 60_000.0,
@@ -134,18 +131,18 @@ impl KernelTuning {
 
 /// Native code of kernels and scalar loops.
 pub struct NativeTuning {
-    /// Work, in nanoseconds, after which code is made: that takes some 10 to 50 us. `native::set_min_nanos` overrides it.
+    /// Work, in nanoseconds, after which code is made: that takes some 10 to 50 us. `native::set_min_nanos` overrides it. And how many times as much it takes for a nest of
+    /// a reduction, which takes 100 to 500 us.
     pub min_nanos: u64,
+    pub nests_over_programs: u64,
     /// Vectors of a segment's frame, which is on the stack, without a stack probe; and values of
     /// its graph.
     pub max_spills: u32,
     pub max_values: usize,
-    /// Values of a folded body, for each vector of an accumulator, up to which several chains of accumulators hide the latency.
-    pub max_values_of_chains: usize,
 }
 impl NativeTuning {
     pub const DEFAULT: NativeTuning =
-        NativeTuning { min_nanos: 50_000, max_spills: 100, max_values: 4000, max_values_of_chains: 40 };
+        NativeTuning { min_nanos: 50_000, nests_over_programs: 8, max_spills: 100, max_values: 4000 };
 }
 
 /// Kernels and gathers over the same rows.
@@ -209,6 +206,11 @@ pub struct ScalarTuning {
     pub max_column_operations: usize,
     /// Blocks of a reduction, each of which is a loop of its own in a nest.
     pub max_reduction_blocks: usize,
+    /// Elements of a group of results, about, and results at most, in a nest of one reduction; and groups that threads may share, at least, where there are as
+    /// many results.
+    pub group_elements: usize,
+    pub max_group_rows: usize,
+    pub min_groups: usize,
     /// Elements of a reduction that are written out one by one; and elements of one that is no sum in vectors.
     pub max_unrolled_reduction: usize,
     pub max_scalar_reduction: usize,
@@ -237,6 +239,9 @@ impl ScalarTuning {
         max_row_bytes: 16 << 10,
         max_column_operations: 24,
         max_reduction_blocks: 8,
+        group_elements: 1 << 14,
+        max_group_rows: 256,
+        min_groups: 8,
         max_unrolled_reduction: 4,
         max_scalar_reduction: 1024,
         max_statements_between: 12,

@@ -376,7 +376,8 @@ fn reductions_in_registers_keep_their_bits() {
                 for tier in tiers() {
                     let c = CompiledKernel::new(&k, false, tier).unwrap();
                     c.expect(1 << 40);
-                    assert!(c.text().contains("in registers"), "{kind:?} of {d}\n{}", c.text());
+                    let is_nest = c.text().contains("strategy=reduce nest of") || tier == Tier::Portable;
+                    assert!(is_nest, "{kind:?} of {d}, {shape:?}\n{}", c.text());
                 }
             }
         }
@@ -430,10 +431,10 @@ fn reductions_of_columns_keep_their_bits() {
                 for tier in tiers() {
                     let c = CompiledKernel::new(&k, false, tier).unwrap();
                     c.expect(1 << 40);
-                    // few rows are unrolled, short ones put together
-                    let is_code =
-                        !c.text().contains("strategy=reduce") || columns < 32 || c.text().contains("in registers");
-                    assert!(is_code, "{kind:?} of {d}\n{}", c.text());
+                    // few rows are unrolled; others are a nest if they lie as one axis
+                    let is_nest = c.text().contains("strategy=reduce nest of") || tier == Tier::Portable;
+                    let is_one = a == 1 || b == 1 || apart == 0;
+                    assert!(is_nest || a * b < 17 || !is_one, "{kind:?} of {d}\n{}", c.text());
                 }
             }
         }

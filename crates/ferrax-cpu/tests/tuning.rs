@@ -126,12 +126,6 @@ fn columns() {
     assert!(in_columns(&sum_at(&[64], &[100, 1], &[1, 64, 1])));
     assert!(in_columns(&sum_at(&[64, 1], &[100], &[1, 0, 64])));
     assert!(!in_columns(&sum_at(&[100], &[40], &[1, 1])));
-    if Tier::Avx2.is_available() {
-        let k = sum(DType::F32, [16, 16], true);
-        let by_code =
-            |n| text_on(Tier::Avx2, &k, KernelTuning { min_column_elements: n, ..D }).contains("columns_by_code");
-        assert_eq!([by_code(257), by_code(256)], [false, true]);
-    }
 }
 #[test]
 fn rows() {

@@ -44,7 +44,6 @@ const FUNCTIONS: &[(&str, &[&str])] = &[
     ("executable/nests/rows.rs", &["kernel_in_loops", "matrix_vector", "window"]),
     ("executable/row_groups.rs", &["add", "can_reorder_before", "pays", "finish", "common_rows", "holds", "of_loop"]),
     ("kernels.rs", &["new"]),
-    ("kernels/columns.rs", &["compile", "becomes_code"]),
     ("kernels/pieces.rs", &["pieces", "is_interleaved", "crossed", "blocked"]),
     ("kernels/program/build.rs", &["compile", "in_place", "out_direct", "interleaved", "pairs"]),
     ("kernels/program/code.rs", &["run_from", "vector", "is_for_tier", "pays"]),

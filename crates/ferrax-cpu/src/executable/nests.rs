@@ -2,6 +2,7 @@
 //!
 //! INVARIANT: a loop becomes a nest completely or not at all. Its arrays are updated in place; all other values are in registers.
 #![allow(unsafe_code)]
+pub mod alone;
 mod build;
 mod functions;
 mod interpret;

@@ -362,6 +362,11 @@ fn row_group(c: &Compiler, prospects: Vec<Prospect>, rows: usize, step: usize) -
             inner_bytes += (row_bytes * step).next_multiple_of(64);
         }
     }
+    for l in &prospects {
+        if let MemberWork::Kernel(k) = &l.member.work {
+            k.in_parts(rows);
+        }
+    }
     let cost = Cost::of(prospects.iter().map(|l| l.member.work.nanos()).sum());
     RowGroup { members: prospects.into_iter().map(|l| l.member).collect(), rows, step, inner, inner_bytes, cost }
 }

@@ -19,8 +19,6 @@ pub enum Leaf {
     NarrowAt(u32),
     /// The first or the second vector of the pairs of operand k.
     PairAt(u32, bool),
-    /// Vector n behind the table.
-    State(u32),
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum VecNode {

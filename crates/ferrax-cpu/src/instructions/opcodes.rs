@@ -126,8 +126,6 @@ pub enum Site {
     At(u32),
     /// The first or the second vector of the pairs of operand k at the position.
     PairAt(u32, bool),
-    /// Vector n behind the table.
-    State(u32),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

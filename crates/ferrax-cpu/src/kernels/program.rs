@@ -14,7 +14,6 @@
 //! the kernel's loads name for them, which `Kernel::verify` proved to exist.
 mod build;
 mod code;
-mod folds;
 mod nest;
 mod patterns;
 mod registers;
@@ -27,7 +26,6 @@ use crate::instructions::Function;
 use crate::tuning::Target;
 use code::CodePart;
 use ferrax_kernel::{Affine, DType, Kernel, NodeId};
-pub use folds::FoldedValue;
 use smallvec::SmallVec;
 use std::sync::atomic::AtomicBool;
 
@@ -213,8 +211,6 @@ pub struct TileProgram {
     indices: Vec<Indices>,
     /// Registers that the caller reads.
     keep: SmallVec<[Op; 2]>,
-    /// The dimensions that are reduced, if all are.
-    folds: Vec<folds::FoldedValue>,
     code: code::Lazy,
     /// Estimated nanoseconds for one position.
     pub cost: f64,
@@ -395,23 +391,6 @@ impl TileProgram {
             Frame { p, base, bases }
         }
     }
-    /// Whether an input and an output are only used in place.
-    pub fn is_in_place(&self, input: u32, output: u32) -> bool {
-        let has = |f: fn(&Buf) -> Option<u32>, k| self.directs.iter().any(|d| f(&d.buf) == Some(k));
-        let read = |b: &Buf| if let Buf::In(k) = b { Some(*k) } else { None };
-        let written = |b: &Buf| if let Buf::Out(k) = b { Some(*k) } else { None };
-        let is_copied = self.loads.iter().any(|l| matches!(l.buf, Buf::In(k) if k == input))
-            || self.stores.iter().any(|s| s.output == output);
-        has(read, input) && has(written, output) && !is_copied
-    }
-    /// Sets the addresses of an input and an output that are used in place.
-    pub fn put(&self, frame: &mut Frame, (input, output): (u32, u32), to: *mut u8) {
-        for (b, d) in frame.base.iter_mut().zip(&self.directs) {
-            if matches!(d.buf, Buf::In(k) if k == input) || matches!(d.buf, Buf::Out(k) if k == output) {
-                *b = to.wrapping_offset(d.offset as isize * d.size as isize);
-            }
-        }
-    }
     /// Evaluates positions `pos .. pos + n`, n at most the tile and the length the frame was
     /// started for, or `longest`.
     ///
@@ -435,38 +414,6 @@ impl TileProgram {
     /// Positions of a row, along which all that is used in place is even.
     pub fn row(&self) -> usize {
         self.dims[self.dims.len() - 1]
-    }
-    /// Evaluates `n` positions from `pos` on, and as many at each of `rows - 1` positions that
-    /// follow at distance `apart`: rows, or parts of a row that is several of them. All of it is
-    /// native code.
-    ///
-    /// # Safety
-    /// As `eval`.
-    pub unsafe fn eval_rows(&self, frame: &mut Frame, pos: usize, n: usize, rows: usize, apart: usize) {
-        let mut done = 0;
-        while done < rows {
-            let at = pos + done * apart;
-            let rows_here = self.point_to_row(frame, at);
-            let (together, segment) = match self.row() == apart {
-                true => (rows_here.min(rows - done), self.segment_of_rows(n)),
-                false if n == apart => (((self.row() - at % self.row()) / apart).min(rows - done), None),
-                false => (1, None),
-            };
-            // SAFETY: by the contract; `point_to_row` says how many rows follow at a constant
-            // stride, and groups at distance `apart` are contiguous.
-            unsafe {
-                match segment {
-                    Some(segment) => segment.run_rows(frame.p, n, together),
-                    None if self.row() != apart => self.run(frame, at, n * together),
-                    None => {
-                        self.run(frame, at, n);
-                        done += 1;
-                        continue;
-                    }
-                }
-            }
-            done += together;
-        }
     }
     /// # Safety
     /// As `eval`; the pointers are set for `pos`.

@@ -4,21 +4,20 @@
 //! (`outer grid, rdims, inner grid`), where neighbouring results do. The choice looks at strides only.
 //!
 //! INVARIANT: blocks are combined in increasing order by the same levels, whether one thread made them or many.
-mod folded;
+mod nested;
 mod split;
 
 use super::Scratch;
-use super::columns::ColumnFold;
 use super::fold::{self, ArgFolder, Folder};
 use super::lane::Lane;
 use super::program::{Bases, Frame, Spec, TileProgram};
 use super::{moves, scalar};
-use crate::instructions::Function;
-use crate::native::FoldMemory;
+use crate::executable::nests::alone::RowKernel;
 use crate::threads::{self, Cost};
 use crate::tuning::{KernelTuning, Target};
 use ferrax_kernel::order::{BLOCK, LANES};
 use ferrax_kernel::{Error, Kernel, Node, NodeId, ReduceKind, Res};
+use nested::{NestedReduction, RowCode};
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
@@ -43,16 +42,14 @@ pub struct Reducing {
     inner: TileProgram,
     epilogue: TileProgram,
     reductions: Vec<Reduction>,
-    /// Code for all of a column's rows, and their reduction.
-    by_columns: Option<ColumnFold>,
+    /// Code for all of it, where a nest can be made of it.
+    nested: Option<NestedReduction>,
     /// Sizes: grid dimensions before the reduced ones, reduced, and after them.
     outer: usize,
     n: usize,
     columns: usize,
     /// Columns taken at once.
     width: usize,
-    /// Elements of a row of accumulators, at most.
-    room: usize,
     levels: usize,
     acc_bytes: usize,
     tuning: KernelTuning,
@@ -74,7 +71,7 @@ impl Reducing {
         let n = k.rdims.size();
         let loops: Vec<usize> = (0..g - inner_dims).chain(g..g + k.rdims.len()).chain(g - inner_dims..g).collect();
         let keep: Vec<NodeId> = reduces.iter().map(|r| r.2).collect();
-        let (mut inner, values, _) = TileProgram::compile(&Spec {
+        let (inner, values, _) = TileProgram::compile(&Spec {
             kernel: k,
             loops: &loops,
             outs: &[],
@@ -111,10 +108,8 @@ impl Reducing {
             levels += 1;
             m = m.div_ceil(BLOCK);
         }
-        let by_columns = ColumnFold::compile(k, &reduces, &loops, (inner_dims, width), target)?;
-        let room = by_columns.as_ref().map_or(width, |c| c.row().max(width));
         let mut at = 0;
-        let (mut reductions, mut folds) = (vec![], vec![]);
+        let mut reductions = vec![];
         for (((node, kind, of), value), result) in reduces.iter().zip(values).zip(results) {
             let d = k.dtype(*of);
             let bytes = Lane::of(d).size();
@@ -129,64 +124,62 @@ impl Reducing {
                 }
             };
             let size = match how {
-                How::Fold(..) => (1 + levels) * (LANES * room * bytes).next_multiple_of(64),
+                How::Fold(..) => (1 + levels) * (LANES * width * bytes).next_multiple_of(64),
                 How::Arg(_) => LANES * width * (bytes + 4) + width * (bytes + 8) + 256,
             };
-            if let (How::Fold(_, identity), Some(by)) = (&how, kind.bin()) {
-                folds.push((value, Function::bin(by, Lane::of(d).dtype(), None), *identity));
-            }
             let canonical = scalar::canonical(k.dtype(*node), tier);
             reductions.push(Reduction { how, value, bytes, result, out: Lane::of(k.dtype(*node)), canonical, at });
             at += size.next_multiple_of(64);
         }
-        // With several columns, neighbouring results are computed side by side, without a row to follow.
-        if columns == 1 && folds.len() == reductions.len() && inner.row_of_folds().is_multiple_of(n.max(1)) {
-            inner.set_folds(folds);
-        }
-        Ok(Reducing {
+        let mut reducing = Reducing {
             inner,
             epilogue,
             reductions,
-            by_columns,
+            nested: None,
             outer,
             n,
             columns,
             width,
-            room,
             levels,
             acc_bytes: at,
             tuning: *t,
-        })
+        };
+        let nanos = reducing.nanos();
+        reducing.nested = RowKernel::new(k, aliased, target).map(|k| NestedReduction::new(k, nanos));
+        Ok(reducing)
     }
     pub fn nanos(&self) -> f64 {
         (self.outer * self.columns) as f64
             * (self.n as f64 * (self.inner.cost + 0.1 * self.reductions.len() as f64) + self.epilogue.cost)
     }
     pub fn expect(&self, runs: usize) {
-        match self.by_columns.as_ref().filter(|c| !c.failed()) {
-            Some(c) => c.expect(runs),
-            None => self.inner.expect(runs.saturating_mul(self.inner.total())),
+        if let Some(nested) = self.nested.as_ref().filter(|n| !n.failed()) {
+            return nested.expect(runs);
         }
+        self.inner.expect(runs.saturating_mul(self.inner.total()));
         self.epilogue.expect(runs.saturating_mul(self.epilogue.total()));
     }
+    /// Says that it will be run in so many equal parts.
+    pub fn in_parts(&self, parts: usize) {
+        self.nested.iter().for_each(|n| n.in_parts(parts));
+    }
     pub fn text(&self) -> String {
-        let by_code = self.by_columns.as_ref().filter(|c| c.becomes_code());
-        let order = match by_code {
-            Some(_) => "columns_by_code",
-            None if self.whole_rows() => "whole_rows",
-            None if self.columns == 1 => "rows",
-            None => "columns",
+        if let Some(text) = self.nested.as_ref().and_then(NestedReduction::text) {
+            return text;
+        }
+        let order = match self.columns {
+            _ if self.whole_rows() => "whole_rows",
+            1 => "rows",
+            _ => "columns",
         };
-        let registers = self.inner.folding().is_some() || self.in_columns().is_some();
         format!(
-            "  strategy=reduce order={order} {} x {} x {} width={} levels={}{}\n{}  epilogue\n{}",
+            "  strategy=reduce order={order} {} x {} x {} width={} levels={}\n{}  epilogue\n{}",
             self.outer,
             self.n,
             self.columns,
             self.width,
             self.levels,
-            if registers { ", in registers" } else { "" },
-            by_code.map_or_else(|| self.inner.text(), ColumnFold::text),
+            self.inner.text(),
             self.epilogue.text()
         )
     }
@@ -194,6 +187,9 @@ impl Reducing {
     pub fn run(&self, scratch: Scratch, bases: Bases, cost: Option<&Cost>) -> Res<()> {
         if self.outer * self.columns == 0 {
             return Ok(());
+        }
+        if let Some(code) = self.code() {
+            return code.run(bases, cost);
         }
         let chunks = self.columns.div_ceil(self.width);
         let units = self.outer * chunks;
@@ -215,8 +211,9 @@ impl Reducing {
             })
         }
     }
-    fn in_columns(&self) -> Option<&ColumnFold> {
-        self.by_columns.as_ref().filter(|c| c.is_ready())
+    #[inline]
+    fn code(&self) -> Option<&RowCode> {
+        self.nested.as_ref()?.code()
     }
     fn whole_rows(&self) -> bool {
         self.columns == 1 && self.n > 0 && self.n <= self.inner.tile()
@@ -230,6 +227,12 @@ impl Reducing {
     /// # Safety
     /// As `CompiledKernel::run_rows`.
     pub unsafe fn run_rows(&self, scratch: Scratch, bases: Bases, parts: Range<usize>, of: usize) -> Res<()> {
+        if let Some(code) = self.code()
+            // SAFETY: as this function demands.
+            && unsafe { code.run_rows(bases, &parts, of) }?
+        {
+            return Ok(());
+        }
         let each = self.outer / of;
         let (from, to) = (parts.start * each, parts.end * each);
         let chunks = self.columns.div_ceil(self.width);
@@ -247,9 +250,7 @@ impl Reducing {
         let blocks = self.n.div_ceil(BLOCK);
         // SAFETY: by the contract.
         unsafe {
-            let in_columns = self.in_columns();
-            let (mut inner, mut epilogue, acc) = self.start(m, bases, in_columns);
-            let mut memory = FoldMemory::default();
+            let (mut inner, mut epilogue, acc) = self.start(m, bases);
             for u in units {
                 self.begin(acc);
                 let mut b = 0;
@@ -257,21 +258,9 @@ impl Reducing {
                     if bases.cancel.load(Ordering::Relaxed) {
                         return;
                     }
-                    match self.inner.folding() {
-                        Some(code) => {
-                            let count = self.fold_blocks(code, &inner, &mut memory, u, b..blocks);
-                            for c in 0..count {
-                                self.take_folded(code, &memory, acc, c);
-                                self.push(acc, b + c, blocks);
-                            }
-                            b += count;
-                        }
-                        None => {
-                            self.block(&mut inner, in_columns, acc, u, b);
-                            self.push(acc, b, blocks);
-                            b += 1;
-                        }
-                    }
+                    self.block(&mut inner, acc, u, b);
+                    self.push(acc, b, blocks);
+                    b += 1;
                 }
                 self.finish(&mut epilogue, acc, u, blocks);
             }
@@ -281,30 +270,20 @@ impl Reducing {
         self.inner_bytes() + self.epilogue.frame_bytes().next_multiple_of(64) + self.acc_bytes
     }
     fn inner_bytes(&self) -> usize {
-        let by_columns = self.by_columns.as_ref().map_or(0, ColumnFold::frame_bytes);
-        self.inner.frame_bytes().max(by_columns).next_multiple_of(64)
+        self.inner.frame_bytes().next_multiple_of(64)
     }
-    /// Sets up the frames of the inner program (or of the column fold) and of the epilogue, and the
-    /// accumulators.
+    /// Sets up the frames of the inner program and of the epilogue, and the accumulators.
     ///
     /// # Safety
     /// `m` has `memory()` bytes.
-    unsafe fn start<'a>(
-        &self,
-        m: *mut u8,
-        bases: Bases<'a>,
-        in_columns: Option<&ColumnFold>,
-    ) -> (Frame<'a>, Frame<'a>, *mut u8) {
+    unsafe fn start<'a>(&self, m: *mut u8, bases: Bases<'a>) -> (Frame<'a>, Frame<'a>, *mut u8) {
         // SAFETY: the three pieces that `memory` counts.
         unsafe {
             let e = m.add(self.inner_bytes());
             let acc = e.add(self.epilogue.frame_bytes().next_multiple_of(64));
             let n = self.inner.tile().min(self.n.max(1) * self.columns.max(1) * self.outer.max(1));
             (
-                match in_columns {
-                    Some(c) => c.start(m, bases),
-                    None => self.inner.start(m, bases, if self.n == 0 { 0 } else { n }),
-                },
+                self.inner.start(m, bases, if self.n == 0 { 0 } else { n }),
                 self.epilogue.start(e, bases, self.epilogue.tile().min(self.epilogue.total())),
                 acc,
             )
@@ -315,13 +294,9 @@ impl Reducing {
     /// # Safety
     /// As `start`; `0 < n <= inner.tile()`, one column; this thread alone has rows `from..to`.
     unsafe fn rows(&self, m: *mut u8, bases: Bases, from: usize, to: usize) {
-        if let Some(code) = self.inner.folding() {
-            // SAFETY: by the contract.
-            return unsafe { self.rows_folded(code, m, bases, from, to) };
-        }
         // SAFETY: see above; result registers hold a tile of the epilogue.
         unsafe {
-            let (mut inner, mut epilogue, _) = self.start(m, bases, None);
+            let (mut inner, mut epilogue, _) = self.start(m, bases);
             let at_once = self.inner.tile() / self.n;
             let mut g = from;
             while g < to {
@@ -369,7 +344,7 @@ impl Reducing {
         (u / chunks, c, self.width.min(self.columns - c))
     }
     fn stride(&self, r: &Reduction) -> usize {
-        (LANES * self.room * r.bytes).next_multiple_of(64)
+        (LANES * self.width * r.bytes).next_multiple_of(64)
     }
     /// Before the first block of a unit: levels at the identity, no best yet.
     ///
@@ -394,24 +369,19 @@ impl Reducing {
     ///
     /// # Safety
     /// As for `start`, which returned the frame `inner`.
-    unsafe fn block(&self, inner: &mut Frame, in_columns: Option<&ColumnFold>, acc: *mut u8, u: usize, b: usize) {
+    unsafe fn block(&self, inner: &mut Frame, acc: *mut u8, u: usize, b: usize) {
         let (outer, c, w) = self.unit(u);
         let (from, to) = (b * BLOCK, ((b + 1) * BLOCK).min(self.n));
-        let across = in_columns.map_or(w, ColumnFold::row);
         // SAFETY: positions of this unit and block; accumulators hold LANES * width.
         unsafe {
             for r in &self.reductions {
                 match &r.how {
-                    How::Fold(_, identity) => moves::fill(acc.add(r.at), r.bytes, *identity, LANES * across),
+                    How::Fold(_, identity) => moves::fill(acc.add(r.at), r.bytes, *identity, LANES * w),
                     How::Arg(_) => ArgPlaces::of(acc.add(r.at), r.bytes, self.width).begin_block(w),
                 }
             }
             let step = if w == self.columns { (self.inner.tile() / w).max(1) } else { 1 };
             let mut i = from;
-            if let Some(code) = in_columns {
-                code.take(inner, |k| acc.add(self.reductions[k].at), (outer * self.n + i, i), to - i, (c, w));
-                i = to;
-            }
             while i < to {
                 let rows = step.min(to - i);
                 self.inner.eval(inner, (outer * self.n + i) * self.columns + c, rows * w);
@@ -429,7 +399,7 @@ impl Reducing {
             }
             for r in &self.reductions {
                 match &r.how {
-                    How::Fold(f, _) => (f.finish)(acc.add(r.at), across),
+                    How::Fold(f, _) => (f.finish)(acc.add(r.at), w),
                     How::Arg(f) => {
                         let a = ArgPlaces::of(acc.add(r.at), r.bytes, self.width);
                         (f.finish)(a.best, a.at, w, a.run_best, a.run_at, from as i64)
@@ -501,21 +471,6 @@ impl Reducing {
         }
         // SAFETY: the unit's positions are this thread's.
         unsafe { self.conclude(epilogue, outer * self.columns + c, w) }
-    }
-}
-
-/// An element of four or eight bytes.
-///
-/// # Safety
-/// It is there, and there is room for it.
-#[inline(always)]
-unsafe fn copy_one(to: *mut u8, from: *const u8, bytes: usize) {
-    // SAFETY: by the contract.
-    unsafe {
-        match bytes {
-            4 => to.cast::<u32>().write_unaligned(from.cast::<u32>().read_unaligned()),
-            _ => to.cast::<u64>().write_unaligned(from.cast::<u64>().read_unaligned()),
-        }
     }
 }
 

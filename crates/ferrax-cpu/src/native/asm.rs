@@ -26,7 +26,7 @@ const BASES: [u8; 9] = [RCX, 8, 9, 10, 11, RBX, 12, 14, 15];
 /// Twice the position, where operands are pairs.
 const TWICE: u8 = 13;
 const SAVED: [u8; 5] = [RBX, 12, 14, 15, TWICE];
-/// Pointers of a table that has vectors behind it.
+/// Pointers of a table.
 pub const TABLE: usize = 64;
 /// The register for strided results: no value is kept in it where a function has such results.
 pub const LAST: u8 = 31;
@@ -111,12 +111,8 @@ pub struct Emitted<'a> {
     pub frame: u32,
     /// Elements, each repeated in a vector of its own.
     pub pool: &'a [u64],
-    /// Registers that hold vectors behind the table while the loop runs.
-    pub states: &'a [(u8, u32)],
     /// Registers that hold a constant throughout.
     pub constants: &'a [(u8, u32)],
-    /// How many vectors of positions it goes through at once.
-    pub parts: usize,
     /// Set if the function loops over several rows of positions, whose number follows the pointers:
     /// the bytes from one row to the next, for each operand.
     pub rows: Option<&'a [i32]>,
@@ -128,8 +124,7 @@ impl<'a> Emitted<'a> {
     fn has_pairs(&self) -> bool {
         self.operands.contains(&MemoryElement::Pair)
     }
-    /// Without operands, constants or a frame, one vector of positions at a time. Callers set the
-    /// rest.
+    /// Without operands, constants or a frame. Callers set the rest.
     pub fn new(wide: bool, vector: VectorSize, body: &'a [VecInst]) -> Emitted<'a> {
         Emitted {
             wide,
@@ -139,9 +134,7 @@ impl<'a> Emitted<'a> {
             body,
             frame: 0,
             pool: &[],
-            states: &[],
             constants: &[],
-            parts: 1,
             rows: None,
             masked: None,
         }
@@ -165,7 +158,7 @@ pub fn assemble(f: &Emitted, masks: &[MaskForm]) -> Vec<u8> {
         VectorSize::Ymm => f.body.iter().for_each(|i| a.inst(i)),
         VectorSize::Zmm => f.body.iter().zip(masks).for_each(|(i, form)| a.long_inst(i, *form)),
     }
-    let positions = (f.parts * f.vector.lanes(f.wide)) as u8;
+    let positions = f.vector.lanes(f.wide) as u8;
     a.e.whole(true, &[0x83], 0, Rm::Reg(RDX), &[positions]); // add rdx, positions
     if f.has_pairs() {
         a.e.whole(true, &[0x8d], TWICE, Rm::At { base: RDX, index: Some((RDX, 1)), offset: 0 }, &[]); // lea r13, [rdx + rdx]
@@ -192,9 +185,6 @@ impl Asm<'_> {
         }
         for (k, base) in (0..self.f.operands.len()).zip(BASES) {
             pointer(&mut self.e, base, k as u32);
-        }
-        for (d, n) in self.f.states {
-            self.inst(&VecInst::Load { d: *d, from: Site::State(*n) });
         }
         for (d, c) in self.f.constants {
             self.inst(&VecInst::Load { d: *d, from: Site::Pool(*c) });
@@ -252,9 +242,6 @@ impl Asm<'_> {
         self.e.jump_if(cc::NOT_EQUAL, row);
     }
     fn epilogue(&mut self) {
-        for (from, n) in self.f.states {
-            self.inst(&VecInst::Store { from: *from, to: Site::State(*n) });
-        }
         self.e.whole(true, &[0x8b], RAX, Rm::Reg(RDX), &[]); // mov rax, rdx
         let saved = self.saved();
         self.e.whole(true, &[0x8d], RSP, at(RBP, -8 * saved.len() as i32), &[]); // lea rsp, [rbp - saved]
@@ -274,7 +261,6 @@ impl Asm<'_> {
             Site::Reg(r) => Rm::Reg(r),
             Site::Pool(c) => self.e.pool(self.f.wide, self.f.pool[c as usize]),
             Site::Stack(slot) => at(RSP, size * slot as i32),
-            Site::State(n) => at(RDI, 8 * TABLE as i32 + size * n as i32),
             Site::At(k) => {
                 let index = Some((RDX, self.f.operands[k as usize].bytes(lane) as u8));
                 match base(&mut self.e, k) {

@@ -15,9 +15,7 @@ pub struct RegisterAllocation {
     /// Vectors of the frame, those of still operands among them.
     pub frame: u32,
     pub pool: Vec<u64>,
-    /// Registers that nothing else took, and the vectors behind the table that they hold from the first iteration to the last.
-    pub states: Vec<(u8, u32)>,
-    /// Others, and the constants they hold throughout.
+    /// Registers that nothing else took, and the constants they hold throughout.
     pub constants: Vec<(u8, u32)>,
 }
 const NONE: u32 = u32::MAX;
@@ -61,7 +59,6 @@ impl RegisterAllocation {
         Emitted {
             frame: self.frame,
             pool: &self.pool,
-            states: &self.states,
             constants: &self.constants,
             ..Emitted::new(wide, vector, &self.body)
         }
@@ -102,19 +99,12 @@ pub fn allocate(g: &VecGraph, still: &[Option<u32>], late: bool, strided: bool) 
         pooled: vec![None; n],
         next,
         taken: 0,
-        out: RegisterAllocation {
-            body: Vec::with_capacity(2 * items.len()),
-            frame,
-            pool: vec![],
-            states: vec![],
-            constants: vec![],
-        },
+        out: RegisterAllocation { body: Vec::with_capacity(2 * items.len()), frame, pool: vec![], constants: vec![] },
     };
     for (item, after) in items.iter().zip(&after) {
         a.item(*item, after);
     }
-    let first = if strided { a.taken.max(GATHERING) } else { a.taken };
-    let free = keep_states(&mut a.out, first, end);
+    let free = if strided { a.taken.max(GATHERING) } else { a.taken };
     keep_constants(&mut a.out, free, end);
     a.out
 }
@@ -125,34 +115,6 @@ fn place(i: &mut VecInst) -> Option<&mut Site> {
         VecInst::Op { b, .. } | VecInst::Fused { b, .. } | VecInst::Load { from: b, .. } => Some(b),
         _ => None,
     }
-}
-
-/// Assigns registers from `first` on to the state vectors behind the table, so that an iteration
-/// need not wait for the stores of the one before. Returns the first register that is left.
-fn keep_states(out: &mut RegisterAllocation, first: u8, end: u8) -> u8 {
-    let mut states: Vec<u32> = vec![];
-    for i in &out.body {
-        if let VecInst::Store { to: Site::State(n), .. } = *i
-            && !states.contains(&n)
-        {
-            states.push(n);
-        }
-    }
-    out.states = (first..end).zip(states).collect();
-    let register = |n: u32| out.states.iter().find(|s| s.1 == n).map(|s| s.0);
-    for i in &mut out.body {
-        if let Some(site) = place(i)
-            && let Site::State(n) = *site
-        {
-            *site = register(n).map_or(*site, Site::Reg);
-        }
-        if let VecInst::Store { from, to: Site::State(n) } = *i
-            && let Some(d) = register(n)
-        {
-            *i = VecInst::Load { d, from: Site::Reg(from) };
-        }
-    }
-    first + out.states.len() as u8
 }
 
 /// Gives the registers from `first` on to the constants that are read most often.
@@ -271,7 +233,6 @@ impl Allocator<'_> {
             VecNode::Leaf(Leaf::At(k)) => Some(self.still[k as usize].map_or(Site::At(k), Site::Stack)),
             VecNode::Leaf(Leaf::NarrowAt(k)) => self.still[k as usize].map(Site::Stack),
             VecNode::Leaf(Leaf::PairAt(k, second)) => Some(Site::PairAt(k, second)),
-            VecNode::Leaf(Leaf::State(n)) => Some(Site::State(n)),
             VecNode::Op { .. } => self.slot[v as usize].map(Site::Stack),
         }
     }

@@ -39,11 +39,11 @@ impl FrameLayout {
 
 /// The words that a run works on.
 pub struct NestFrame {
-    words: SmallVec<[u64; 96]>,
+    words: SmallVec<[u64; 192]>,
     layout: FrameLayout,
 }
 impl NestFrame {
-    pub fn new(words: SmallVec<[u64; 96]>, layout: FrameLayout) -> NestFrame {
+    pub fn new(words: SmallVec<[u64; 192]>, layout: FrameLayout) -> NestFrame {
         NestFrame { words, layout }
     }
     pub fn give(&mut self, input: usize, bits: u64) {

@@ -155,7 +155,20 @@ impl<'a, 'c> Builder<'a, 'c> {
         }
         b.written(before, after, outs)
     }
-    fn written(
+    /// For code whose slots are all arrays.
+    pub fn of_arrays(c: &'a Compiler<'c>, slots: impl Iterator<Item = SlotId>) -> Builder<'a, 'c> {
+        let mut b = Builder::new(c, Style::Rows, 0);
+        b.is_array = slots.map(|s| c.cell(s)).collect();
+        b
+    }
+    /// A number that the nest is given for each run, which is in no cell.
+    pub fn number(&mut self, dtype: DType) -> NestValue {
+        let v = self.nest.add(NestOp::Input(self.inputs.len() as u32), dtype, &[]);
+        self.blocks[0].push(Stmt::Let(v));
+        self.inputs.push(CellNumber { cell: Cell::MAX, offset: 0, dtype });
+        v
+    }
+    pub fn written(
         mut self,
         before: Vec<(Cell, Cell, usize)>,
         after: Vec<(Cell, Cell, usize)>,

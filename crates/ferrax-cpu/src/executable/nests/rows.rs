@@ -31,7 +31,8 @@ impl NestReduction {
     }
     /// Whether vectors hold its sums.
     fn has_vectors(&self) -> bool {
-        self.kind.bin().is_some() && matches!(self.dtype, DType::F32 | DType::F64 | DType::I32 | DType::I64)
+        self.kind.bin().is_some()
+            && matches!(self.dtype, DType::F32 | DType::F64 | DType::I32 | DType::I64 | DType::U32 | DType::U64)
     }
 }
 
@@ -46,8 +47,8 @@ impl Builder<'_, '_> {
         f: &mut dyn FnMut(&mut Self, NestValue, &[NestValue]) -> Option<Vec<NestValue>>,
     ) -> Option<Vec<NestValue>> {
         let zero = self.index(0)?;
-        if trip == NestTrip::Static(1) && inits.is_empty() {
-            return f(self, zero, &[]);
+        if trip == NestTrip::Static(1) {
+            return f(self, zero, inits);
         }
         self.begin_block();
         let mut carries = vec![];
@@ -126,27 +127,10 @@ impl Builder<'_, '_> {
         } else {
             (k, &p.outs)
         };
-        let reduced =
-            k.needed(k.nodes.iter().filter_map(|n| if let Node::Reduce { of, .. } = n.1 { Some(of) } else { None }));
-        let once = k.needed(outs_of.iter().map(|o| o.0));
-        let mut few: Vec<Vec<NestValue>> = vec![vec![]; outs.len()];
-        let mut element = |b: &mut Self, index: &[NestValue]| {
-            let sums = if reduced.contains(&true) { b.sums(k, ins, index, &reduced)? } else { vec![] };
-            let at = b.values_at(k, ins, index, &sums, &once)?;
-            for (node, out, place) in outs_of {
-                let (cell, d) = (b.c.cell(outs[*out as usize]), k.nodes[*node as usize].0);
-                if !b.is_array(cell) {
-                    few[*out as usize].push(at[*node as usize]);
-                    continue;
-                }
-                let place = b.affine(place, index)?;
-                b.store(cell, place, at[*node as usize], d)?;
-            }
-            Some(())
-        };
         if outs.iter().all(|o| self.is_array(self.c.cell(*o))) {
-            return self.for_each(LoopKind::Free, &k.grid, &mut vec![], &mut element);
+            return self.kernel_at(k, outs_of, (ins, outs), &mut vec![]);
         }
+        let mut few: Vec<Vec<NestValue>> = vec![vec![]; outs.len()];
         // results in registers are no more than a loop's worth, and of one part
         if k.grid.size() > self.most() || outs_of.len() != outs.len() {
             return None;
@@ -154,10 +138,49 @@ impl Builder<'_, '_> {
         for i in 0..k.grid.size() {
             let index: Vec<NestValue> =
                 k.grid.unravel(i).iter().map(|x| self.index(*x as i64)).collect::<Option<_>>()?;
-            element(self, &index)?;
+            for (out, value) in self.element(k, outs_of, (ins, outs), &index)? {
+                few[out as usize].push(value);
+            }
         }
         let in_registers = outs.iter().zip(few).filter(|(_, values)| !values.is_empty());
         in_registers.collect::<Vec<_>>().into_iter().try_for_each(|(out, values)| self.put(*out, &values))
+    }
+    /// Loops over the axes of a kernel's grid behind those that have an index, with results in arrays.
+    pub fn kernel_at(
+        &mut self,
+        k: &Kernel,
+        outs_of: &[(NodeId, u32, Affine)],
+        (ins, outs): (&[SlotId], &[SlotId]),
+        index: &mut Vec<NestValue>,
+    ) -> Option<()> {
+        self.for_each(LoopKind::Free, &k.grid, index, &mut |b, index| {
+            b.element(k, outs_of, (ins, outs), index)?.is_empty().then_some(())
+        })
+    }
+    /// Computes the results at one index, and stores those of arrays. Returns the others.
+    fn element(
+        &mut self,
+        k: &Kernel,
+        outs_of: &[(NodeId, u32, Affine)],
+        (ins, outs): (&[SlotId], &[SlotId]),
+        index: &[NestValue],
+    ) -> Option<Vec<(u32, NestValue)>> {
+        let reduced =
+            k.needed(k.nodes.iter().filter_map(|n| if let Node::Reduce { of, .. } = n.1 { Some(of) } else { None }));
+        let once = k.needed(outs_of.iter().map(|o| o.0));
+        let sums = if reduced.contains(&true) { self.sums(k, ins, index, &reduced)? } else { vec![] };
+        let at = self.values_at(k, ins, index, &sums, &once)?;
+        let mut few = vec![];
+        for (node, out, place) in outs_of {
+            let (cell, d) = (self.c.cell(outs[*out as usize]), k.nodes[*node as usize].0);
+            if self.is_array(cell) {
+                let place = self.affine(place, index)?;
+                self.store(cell, place, at[*node as usize], d)?;
+            } else {
+                few.push((*out, at[*node as usize]));
+            }
+        }
+        Some(few)
     }
     /// The reductions of a kernel at one index of its grid, by node.
     fn sums(
@@ -459,7 +482,7 @@ fn merged(sizes: &[usize], forms: &[&Affine]) -> (Vec<usize>, Vec<Affine>) {
     (out, forms)
 }
 /// A kernel with neighbouring axes made one, and where its results go.
-fn merged_axes(k: &Kernel, outs: &[(NodeId, u32, Affine)]) -> Option<(Kernel, Vec<(NodeId, u32, Affine)>)> {
+pub fn merged_axes(k: &Kernel, outs: &[(NodeId, u32, Affine)]) -> Option<(Kernel, Vec<(NodeId, u32, Affine)>)> {
     let mut forms: Vec<&Affine> = vec![];
     for (_, node) in &k.nodes {
         match node {

@@ -4,7 +4,7 @@
 //! thread waits for them.
 use super::{DIRECT, Ins, Op, Setup, TileProgram};
 use crate::instructions::{Function, LaneWidth, VectorSize};
-use crate::native::{self, Operand, RegisterFold, Replaced, Segment};
+use crate::native::{self, Operand, Replaced, Segment};
 use crate::tier::Tier;
 use crate::tuning::Target;
 use std::ops::Range;
@@ -19,7 +19,6 @@ pub enum CodePart {
 /// The parts, once there was enough work.
 pub struct Lazy {
     parts: OnceLock<Option<Vec<CodePart>>>,
-    folding: OnceLock<Option<RegisterFold>>,
     /// Nanoseconds so far of work that native code would shorten, and the nanoseconds per position.
     /// Long functions count only in part, since native code shortens them only in part.
     done: AtomicU64,
@@ -35,7 +34,6 @@ impl Lazy {
         let t = &target.tuning.kernels;
         Lazy {
             parts: OnceLock::new(),
-            folding: OnceLock::new(),
             done: AtomicU64::new(0),
             cost,
             tier: target.tier,
@@ -43,14 +41,6 @@ impl Lazy {
             min_row: t.min_row,
             min_long_vector_bytes: t.min_long_vector_bytes,
         }
-    }
-    /// A position takes longer than was said.
-    pub fn also(&mut self, nanos: f64) {
-        self.cost += nanos;
-    }
-    #[inline]
-    pub fn folding(&self) -> Option<&RegisterFold> {
-        self.folding.get()?.as_ref()
     }
     #[inline(always)]
     pub fn get(&self) -> Option<&[CodePart]> {
@@ -76,7 +66,6 @@ impl TileProgram {
         let worth = native::min_nanos();
         if before < worth && before.saturating_add(nanos) >= worth {
             let there = self.code.tier != Tier::Portable && native::is_available();
-            let _ = self.code.folding.set(if there { self.compile_folds() } else { None });
             let _ = self.code.parts.set(if there { self.parts() } else { None });
         }
     }
@@ -84,9 +73,6 @@ impl TileProgram {
     pub fn code_text(&self) -> String {
         if self.code.tier == Tier::Portable || !native::is_available() {
             return "none".into();
-        }
-        if self.code.folding().is_some() || self.code.parts.get().is_none() && self.compile_folds().is_some() {
-            return "folds in registers".into();
         }
         let made;
         let parts = match self.code.parts.get() {
@@ -114,10 +100,6 @@ impl TileProgram {
     /// Whether the program is one native segment that advances only through buffers used in place.
     pub fn is_all_native(&self) -> bool {
         matches!(self.code.get(), Some([CodePart::Native(s)]) if s.moving().all(|o| o as usize >= self.n_regs))
-    }
-    /// Whether code was made, or could not be.
-    pub fn was_tried(&self) -> bool {
-        self.code.parts.get().is_some()
     }
     /// The segment, if it is all there is, and can take rows of these many positions one after the other.
     #[inline]

@@ -100,7 +100,6 @@ impl TileBuilder<'_> {
         let keep: Vec<Op> = keep.into_iter().map(map).collect();
         let program = TileProgram {
             keep: keep.iter().copied().collect(),
-            folds: vec![],
             code: Lazy::new(self.spec.target, self.spec.aliased, self.cost - self.long),
             dims: self.dims,
             total: self.total,

@@ -5,7 +5,6 @@ use super::{ArgPlaces, How, Reducing, Reduction};
 use crate::kernels::Scratch;
 use crate::kernels::fold::ArgFolder;
 use crate::kernels::program::Bases;
-use crate::native::FoldMemory;
 use crate::threads::{self, Cost};
 use ferrax_kernel::Res;
 use ferrax_kernel::error::filled;
@@ -50,24 +49,11 @@ impl Reducing {
                 // within those that `total` counted, a different one for each (unit, block), and
                 // each (unit, block) belongs to one thread.
                 unsafe {
-                    let in_columns = self.in_columns();
-                    let (mut inner, _, acc) = self.start(m, bases, in_columns);
-                    let mut memory = FoldMemory::default();
-                    let (mut chain, mut folded) = (0, 0); // of those that were folded together
+                    let (mut inner, _, acc) = self.start(m, bases);
                     for t in range.clone() {
                         let (u, b) = (t / blocks, t % blocks);
                         self.begin(acc);
-                        match self.inner.folding() {
-                            Some(code) => {
-                                if chain == folded {
-                                    let rest = blocks.min(b + range.end - t);
-                                    (chain, folded) = (0, self.fold_blocks(code, &inner, &mut memory, u, b..rest));
-                                }
-                                self.take_folded(code, &memory, acc, chain);
-                                chain += 1;
-                            }
-                            None => self.block(&mut inner, in_columns, acc, u, b),
-                        }
+                        self.block(&mut inner, acc, u, b);
                         for (k, r) in self.reductions.iter().enumerate() {
                             let (v, p) = place(k, u, b);
                             match r.how {
@@ -89,7 +75,7 @@ impl Reducing {
         scratch.with(self.memory(), |m| {
             // SAFETY: no piece was skipped, as nothing was cancelled and none failed, so that all parts are written; the other threads are done.
             unsafe {
-                let (_, mut epilogue, acc) = self.start(m, bases, None);
+                let (_, mut epilogue, acc) = self.start(m, bases);
                 for u in 0..units {
                     self.begin(acc);
                     for b in 0..blocks {

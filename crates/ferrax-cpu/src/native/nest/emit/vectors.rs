@@ -1,5 +1,5 @@
 //! Instructions on vectors: their moves, and whole numbers. Truth values are masks of the elements' width.
-use super::{Emitter, NestSite, V0, V1, V2};
+use super::{Emitter, NestSite, RegisterKind, V0, V1, V2};
 use crate::instructions::VectorSize;
 use crate::instructions::opcodes::{self, Coded, EXTRACT, LOAD, Length, Opcode, STORE, Shape, one, plain};
 use crate::native::encode::{MASK, RAX, RDX, Rm, ZEROING};
@@ -185,6 +185,11 @@ impl Emitter<'_> {
         let near = if r < 16 { r } else { V0 };
         self.copy(NestSite::Vector(r), NestSite::Vector(near));
         let to = self.site(v);
+        if self.kind(v) == RegisterKind::Whole(false) {
+            // without the second lane, which would be the number's upper half
+            self.e.vector(&opcodes::to_whole(false), near, 0, Rm::Reg(RAX), None);
+            return self.copy(NestSite::Whole(RAX), to);
+        }
         self.copy(NestSite::Float(near), to);
     }
     /// The first `lanes` of a vector: elements that are `stride` apart, one by one; the other lanes are zero.

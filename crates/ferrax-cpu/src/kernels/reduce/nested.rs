@@ -1,0 +1,248 @@
+//! Reductions by the native code of a nest, once there was enough work.
+//!
+//! INVARIANT: the nest is made at most once, all later runs use it, and no thread waits for it; the bits are those of [`super`].
+use crate::executable::nests::alone::{RowKernel, RowNest, RowShape};
+use crate::kernels::Bases;
+use crate::native;
+use crate::threads::{self, Cost};
+use crate::tuning::NativeTuning;
+use ferrax_kernel::Res;
+use ferrax_kernel::error::filled;
+use smallvec::SmallVec;
+use std::ops::Range;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+pub struct NestedReduction {
+    kernel: RowKernel,
+    /// Nanoseconds of a run, and those so far of all runs.
+    nanos: f64,
+    done: AtomicU64,
+    /// The parts in which a row-fused group runs it; 0 where it runs by itself.
+    parts: AtomicUsize,
+    code: OnceLock<Option<RowCode>>,
+}
+pub struct RowCode {
+    /// The results of blocks, which the loop over rows reads, where there are many.
+    blocks: Option<BlockCode>,
+    all: RowLoop,
+    inputs: usize,
+}
+struct BlockCode {
+    whole: RowLoop,
+    rest: Option<RowLoop>,
+    /// Bytes of the results of each reduction, and whether those of a row lie side by side.
+    bytes: Vec<usize>,
+    is_by_rows: bool,
+}
+/// Code for rows, by groups of them.
+struct RowLoop {
+    shape: RowShape,
+    groups: RowNest,
+    /// For rows that are no whole group.
+    single: Option<RowNest>,
+}
+impl NestedReduction {
+    pub fn new(kernel: RowKernel, nanos: f64) -> NestedReduction {
+        NestedReduction { kernel, nanos, done: AtomicU64::new(0), parts: AtomicUsize::new(0), code: OnceLock::new() }
+    }
+    /// Says that it will be run in so many equal parts.
+    pub fn in_parts(&self, parts: usize) {
+        self.parts.store(parts, Ordering::Relaxed);
+    }
+    /// Announces so many runs; makes the code where that pays.
+    #[inline]
+    pub fn expect(&self, runs: usize) {
+        if self.code.get().is_none() {
+            self.count((runs as f64 * self.nanos) as u64);
+        }
+    }
+    fn count(&self, nanos: u64) {
+        let before = self.done.fetch_add(nanos, Ordering::Relaxed);
+        // One thread goes over the limit and makes the code. No thread waits for it: that thread may be a thread that a forked child does not have.
+        let worth = native::min_nanos().saturating_mul(NativeTuning::DEFAULT.nests_over_programs);
+        if before < worth && before.saturating_add(nanos) >= worth {
+            let _ = self.code.set(self.made());
+        }
+    }
+    fn made(&self) -> Option<RowCode> {
+        let parts = Some(self.parts.load(Ordering::Relaxed)).filter(|p| *p > 0);
+        let inputs = self.kernel.inputs();
+        let Some(k) = self.kernel.in_blocks() else {
+            return Some(RowCode { blocks: None, all: RowLoop::new(&self.kernel, parts)?, inputs });
+        };
+        let rest = match k.rest {
+            Some(rest) => Some(RowLoop::new(&rest, parts)?),
+            None => None,
+        };
+        let blocks =
+            BlockCode { whole: RowLoop::new(&k.blocks, parts)?, rest, bytes: k.bytes, is_by_rows: k.is_by_rows };
+        Some(RowCode { blocks: Some(blocks), all: RowLoop::new(&k.last, parts)?, inputs })
+    }
+    #[inline]
+    pub fn code(&self) -> Option<&RowCode> {
+        self.code.get()?.as_ref()
+    }
+    /// Whether there is no code, and will be none.
+    pub fn failed(&self) -> bool {
+        matches!(self.code.get(), Some(None))
+    }
+    /// The code that there is, or will be.
+    pub fn text(&self) -> Option<String> {
+        match self.code.get() {
+            Some(code) => code.as_ref().map(RowCode::text),
+            None => self.made().map(|code| code.text()),
+        }
+    }
+}
+impl RowCode {
+    fn text(&self) -> String {
+        let blocks = self.blocks.as_ref().map_or(String::new(), |b| {
+            format!(
+                "  blocks{}{}",
+                b.whole.text(),
+                b.rest.as_ref().map_or(String::new(), |r| format!("  rest{}", r.text()))
+            )
+        });
+        format!("  strategy=reduce{}{blocks}", self.all.text())
+    }
+    /// The memory of an array of the code: of an input, of a block's results, or of an output.
+    fn array(&self, bases: Bases, of_blocks: &[*mut u8], cell: usize) -> *mut u8 {
+        match cell.checked_sub(self.inputs) {
+            None => bases.input(cell as u32),
+            Some(k) if k < of_blocks.len() => of_blocks[k],
+            Some(k) => bases.output((k - of_blocks.len()) as u32),
+        }
+    }
+    pub fn run(&self, bases: Bases, cost: Option<&Cost>) -> Res<()> {
+        let Some(b) = &self.blocks else {
+            return self.all.run(bases.cancel, cost, &|cell| self.array(bases, &[], cell));
+        };
+        let mut memory = b.memory()?;
+        let places = Places(b.places(&mut memory));
+        let of_block = |cell: usize| self.array(bases, places.get(), cell);
+        b.whole.run(bases.cancel, cost, &of_block)?;
+        // SAFETY: `bases` are as `CompiledKernel::run` demands; the other threads are done.
+        unsafe {
+            if let Some(rest) = &b.rest {
+                rest.rows(0..rest.shape.rows, bases.cancel, &of_block);
+            }
+            self.all.rows(0..self.all.shape.rows, bases.cancel, &of_block);
+        }
+        Ok(())
+    }
+    /// Makes some of `of` equal parts of the results; gives false, and makes nothing, where it cannot be divided so.
+    ///
+    /// # Errors
+    /// `OutOfMemory` where there is none for the results of blocks.
+    ///
+    /// # Safety
+    /// As `CompiledKernel::run_rows`.
+    pub unsafe fn run_rows(&self, bases: Bases, parts: &Range<usize>, of: usize) -> Res<bool> {
+        let Some(b) = &self.blocks else {
+            let at = |cell: usize| self.array(bases, &[], cell);
+            // SAFETY: by the contract.
+            return Ok(unsafe { self.all.run_rows(parts, of, bases.cancel, &at) });
+        };
+        let loops = || [Some(&b.whole), b.rest.as_ref(), Some(&self.all)].into_iter().flatten();
+        if !b.is_by_rows || !loops().all(|l| l.divides(parts, of)) {
+            return Ok(false);
+        }
+        let mut memory = b.memory()?;
+        let places = b.places(&mut memory);
+        let at = |cell: usize| self.array(bases, &places, cell);
+        // SAFETY: by the contract; each loop makes its part of the results.
+        loops().for_each(|l| unsafe {
+            l.run_rows(parts, of, bases.cancel, &at);
+        });
+        Ok(true)
+    }
+}
+impl BlockCode {
+    fn memory(&self) -> Res<Vec<u64>> {
+        filled(self.bytes.iter().map(|n| n.div_ceil(8)).sum(), 0)
+    }
+    fn places(&self, memory: &mut [u64]) -> SmallVec<[*mut u8; 4]> {
+        let mut at = memory.as_mut_ptr().cast::<u8>();
+        let next = |n: &usize| {
+            let here = at;
+            at = at.wrapping_add(n.next_multiple_of(8));
+            here
+        };
+        self.bytes.iter().map(next).collect()
+    }
+}
+/// Memory that threads share: each writes results of its own.
+struct Places(SmallVec<[*mut u8; 4]>);
+// SAFETY: they are only read, and point to memory that outlives the threads' work.
+unsafe impl Sync for Places {}
+impl Places {
+    fn get(&self) -> &[*mut u8] {
+        &self.0
+    }
+}
+impl RowLoop {
+    fn new(k: &RowKernel, parts: Option<usize>) -> Option<RowLoop> {
+        let shape = k.shape(parts)?;
+        let is_whole = parts.is_none() && shape.rows.is_multiple_of(shape.of_group);
+        let groups = k.compile(shape)?;
+        let single = if shape.of_group == 1 || is_whole { None } else { Some(k.compile(shape.single())?) };
+        Some(RowLoop { shape, groups, single })
+    }
+    fn text(&self) -> String {
+        let RowShape { rows, of_group, .. } = self.shape;
+        let nest: String = self.groups.text().lines().map(|line| format!("  | {line}\n")).collect();
+        format!(" nest of {rows} rows, {of_group} at a time\n{nest}")
+    }
+    fn run(&self, cancel: &AtomicBool, cost: Option<&Cost>, at: &(dyn Fn(usize) -> *mut u8 + Sync)) -> Res<()> {
+        let RowShape { rows, of_group, .. } = self.shape;
+        threads::try_ranges(rows.div_ceil(of_group), cost, cancel, &|r| {
+            // SAFETY: the arrays are as `CompiledKernel::run` demands; `try_ranges` gives each row to one thread.
+            unsafe { self.rows(r.start * of_group..rows.min(r.end * of_group), cancel, at) };
+            Ok(())
+        })
+    }
+    fn of_parts(&self, parts: &Range<usize>, of: usize) -> Range<usize> {
+        let each = self.shape.rows / of;
+        parts.start * each..parts.end * each
+    }
+    fn divides(&self, parts: &Range<usize>, of: usize) -> bool {
+        let (RowShape { rows, of_group, .. }, all) = (self.shape, self.of_parts(parts, of));
+        let is_whole = all.start.is_multiple_of(of_group) && all.end.is_multiple_of(of_group);
+        rows.is_multiple_of(of) && (is_whole || self.single.is_some())
+    }
+    /// # Safety
+    /// As `CompiledKernel::run_rows`, for memory that `at` gives.
+    unsafe fn run_rows(
+        &self,
+        parts: &Range<usize>,
+        of: usize,
+        cancel: &AtomicBool,
+        at: &dyn Fn(usize) -> *mut u8,
+    ) -> bool {
+        let divides = self.divides(parts, of);
+        if divides {
+            // SAFETY: by the contract.
+            unsafe { self.rows(self.of_parts(parts, of), cancel, at) };
+        }
+        divides
+    }
+    /// # Safety
+    /// As `run_rows`, of these rows.
+    unsafe fn rows(&self, all: Range<usize>, cancel: &AtomicBool, at: &dyn Fn(usize) -> *mut u8) {
+        let of_group = self.shape.of_group;
+        let (first, last) = (all.start.div_ceil(of_group), all.end / of_group);
+        let (from, to) = if first < last { (first * of_group, last * of_group) } else { (all.end, all.end) };
+        // SAFETY: by the contract; these ranges are those rows.
+        unsafe {
+            if first < last {
+                self.groups.run((first, last - first), at, cancel);
+            }
+            for (from, to) in [(all.start, from), (to, all.end)] {
+                if let Some(single) = self.single.as_ref().filter(|_| from < to) {
+                    single.run((from, to - from), at, cancel);
+                }
+            }
+        }
+    }
+}
