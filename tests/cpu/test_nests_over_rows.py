@@ -441,7 +441,7 @@ def test_shared_work_of_iterations_precedes_them():
     step = lambda a: lambda i, s: fnp.max(s[:, None] + fnp.log(a), 0) + fnp.exp(fnp.sum(a, 1)) * s
     f = lambda a, x: loop(4, step(a), x)
     agree(f, a, x)
-    before, _, _ = text(f, a, x).rpartition("\narena ")[2].partition("nest of")
+    before, _, _ = text(f, a, x).rpartition("\narena ")[2].partition("\nnest of")
     assert "log.f64" in before and "exp.f64" in before, before
     agree(lambda a, x: loop(0, step(a), x), a, x)
     agree(lambda a, x: lax.while_loop(lambda s: (s < fnp.exp(a[0])).any(), lambda s: s + fnp.log1p(a[1]), x), a, x)

@@ -271,11 +271,11 @@ def running_slopes(of_two, x):
     def scanned(v):
         if len(v) < 2:
             return v
-        odd = scanned([combined(a, b) for a, b in zip(v[:-1:2], v[1::2])])
-        even = v[:1] + [combined(a, b) for a, b in zip(odd, v[2::2])]
+        odd = scanned([combined(a, b) for a, b in zip(v[:-1:2], v[1::2], strict=False)])
+        even = v[:1] + [combined(a, b) for a, b in zip(odd, v[2::2], strict=False)]
         return [pair for both in itertools.zip_longest(even, odd) for pair in both if pair is not None]
 
-    return np.array([row for _, row in scanned(list(zip(x, np.eye(len(x)))))]).reshape(len(x), len(x))
+    return np.array([row for _, row in scanned(list(zip(x, np.eye(len(x)), strict=True)))]).reshape(len(x), len(x))
 
 
 RUNNING = {

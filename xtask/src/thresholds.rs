@@ -15,7 +15,7 @@ const COST: &str = "the measured cost of one operation";
 const CONSTANTS: &[(&str, &[&str], &str)] = &[
     ("cpu/dlpack.rs", &["MAJOR", "HOST", "READ_ONLY", "COMPLEX"], FORMAT),
     ("cpu/executable.rs", &["KEPT_ARENA"], MEMORY),
-    ("cpu/executable/nests/alone.rs", &["MIN_ROWS", "MIN_COLUMNS"], BLOCK),
+    ("cpu/lowering/alone.rs", &["MIN_ROWS", "MIN_COLUMNS"], BLOCK),
     ("cpu/kernels/address.rs", &["AT_ONCE"], BLOCK),
     ("cpu/kernels/address.rs", &["OUTSIDE"], MARK),
     ("cpu/kernels/fold.rs", &["WIDE", "MAX_ROW"], BLOCK),

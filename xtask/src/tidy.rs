@@ -28,7 +28,7 @@ const UNSAFE: &[&str] = &[
     "crates/ferrax-cpu/src/kernels/program.rs",
     "crates/ferrax-cpu/src/kernels/program/rows.rs",
     "crates/ferrax-cpu/src/kernels/reduce.rs",
-    "crates/ferrax-cpu/src/kernels/reduce/nested.rs",
+    "crates/ferrax-cpu/src/lowering/reduction.rs",
     "crates/ferrax-cpu/src/kernels/reduce/split.rs",
     "crates/ferrax-cpu/src/kernels/scalar.rs",
     "crates/ferrax-cpu/src/kernels/scalar/convert.rs",
@@ -36,7 +36,8 @@ const UNSAFE: &[&str] = &[
     "crates/ferrax-cpu/src/native.rs",
     "crates/ferrax-cpu/src/native/nest.rs",
     "crates/ferrax-cpu/src/native/pages.rs",
-    "crates/ferrax-cpu/src/executable/nests/alone.rs",
+    "crates/ferrax-cpu/src/lowering/alone.rs",
+    "crates/ferrax-cpu/src/lowering/compiled.rs",
     "crates/ferrax-cpu/src/executable/nests/interpret.rs",
     "crates/ferrax-cpu/src/nest.rs", // a type of functions
     "crates/ferrax-cpu/src/routines/conv/lines.rs",

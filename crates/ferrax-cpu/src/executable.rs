@@ -7,10 +7,11 @@
 #![allow(unsafe_code)]
 mod combine;
 mod control;
-pub mod nests;
+mod nests;
 mod row_groups;
 
-use crate::kernels::{Bases, CompiledKernel};
+use crate::kernels::Bases;
+use crate::lowering::{Cell, CompiledKernel, Location, PlanCells};
 use crate::memory::{Block, Fresh};
 use crate::routines::Gathering;
 use crate::tape::Tape;
@@ -20,33 +21,19 @@ use crate::{routines, stats};
 use control::Control;
 use ferrax_kernel::backend::{Buffers, Executable, RunArg, RunCx};
 use ferrax_kernel::kernel::Access;
-use ferrax_kernel::plan::timeline::{Moment, Timeline, Touch};
+use ferrax_kernel::plan::timeline::{Timeline, Touch};
 use ferrax_kernel::plan::{Place, SlotId, Step};
-use ferrax_kernel::{Affine, Buffer, Dims, Error, Kernel, Node, Plan, Res, Routine, Scalar, VerifiedPlan};
+use ferrax_kernel::{Affine, Buffer, Dims, Error, Kernel, Node, Plan, Res, Routine, VerifiedPlan};
 use row_groups::{MemberWork, Origin, RowGroupBuilder};
-use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::cell::OnceCell;
+use std::ops::Deref;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
-
-pub type Cell = u32;
 
 /// Bytes of an arena that stays with its executable between runs. A larger one goes back to the pool, which all executables share: a function that
 /// was compiled for many shapes holds memory for none of them.
 const KEPT_ARENA: usize = 16 << 10;
-
-/// Where a cell points before any step changes it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Location {
-    Input(u32),
-    Output(u32),
-    Arena(usize),
-    /// Set by a loop.
-    Window,
-    /// Index of a tape.
-    Tape(u32),
-}
 
 /// A step, ready to run.
 #[allow(clippy::large_enum_variant)] // most steps are kernels
@@ -110,79 +97,22 @@ enum Out {
 
 /// Shared by the compilation of all steps.
 pub struct Compiler<'a> {
-    pub plan: &'a Plan,
-    pub cells: Vec<Cell>,
-    pub locations: Vec<Location>,
-    pub target: Target,
+    cells: PlanCells<'a>,
     /// Whether the steps are those of a loop.
     pub is_repeated: bool,
     /// Whether all slots together leave the cache, so that row-fused groups may be worth looking for.
     pub leaves_cache: bool,
     /// How often each cell is read; counted at first use.
     reads: OnceCell<Vec<usize>>,
-    cell_bytes: OnceCell<Vec<usize>>,
-    /// Slots of one element that a kernel always sets to the same constant; computed at first use.
-    constants: OnceCell<FxHashMap<SlotId, Option<Scalar>>>,
+}
+impl<'a> Deref for Compiler<'a> {
+    type Target = PlanCells<'a>;
+    fn deref(&self) -> &PlanCells<'a> {
+        &self.cells
+    }
 }
 
-impl<'a> Compiler<'a> {
-    /// For a plan whose slots are its inputs and its outputs, each of them a cell.
-    pub fn of_inputs_and_outputs(plan: &'a Plan, target: Target) -> Compiler<'a> {
-        let location = |p: &Place| match *p {
-            Place::Input(i) => Location::Input(i),
-            Place::Output(o) => Location::Output(o),
-            _ => unreachable!("it is an input or an output"),
-        };
-        Compiler {
-            plan,
-            cells: (0..plan.slots.len() as Cell).collect(),
-            locations: plan.places.iter().map(location).collect(),
-            target,
-            is_repeated: false,
-            leaves_cache: false,
-            reads: OnceCell::new(),
-            cell_bytes: OnceCell::new(),
-            constants: OnceCell::new(),
-        }
-    }
-    pub fn cell(&self, s: SlotId) -> Cell {
-        self.cells[s as usize]
-    }
-    pub fn cells(&self, s: &[SlotId]) -> Box<[Cell]> {
-        s.iter().map(|s| self.cell(*s)).collect()
-    }
-    pub fn bytes(&self, s: SlotId) -> usize {
-        self.plan.slots[s as usize].bytes()
-    }
-    /// Whether the two cells may be one memory.
-    pub fn meet(&self, a: Cell, b: Cell) -> bool {
-        match (self.locations[a as usize], self.locations[b as usize]) {
-            _ if a == b => true,
-            (Location::Arena(x), Location::Arena(y)) => x == y,
-            (Location::Output(o), Location::Input(i)) | (Location::Input(i), Location::Output(o)) => {
-                self.plan.donatable.get(o as usize).copied().flatten() == Some(i)
-            }
-            _ => false,
-        }
-    }
-    /// Whether bytes of the two cells, of so many each, may be the same memory.
-    pub fn overlap(&self, (a, bytes_of_a): (Cell, usize), (b, bytes_of_b): (Cell, usize)) -> bool {
-        match (self.locations[a as usize], self.locations[b as usize]) {
-            (Location::Arena(x), Location::Arena(y)) => x < y + bytes_of_b && y < x + bytes_of_a,
-            _ => self.meet(a, b),
-        }
-    }
-    /// The bytes of the longest slot of a cell.
-    pub fn cell_bytes(&self, cell: Cell) -> usize {
-        self.cell_bytes.get_or_init(|| {
-            let mut bytes = vec![0; self.locations.len()];
-            for (slot, cell) in self.plan.slots.iter().zip(&self.cells) {
-                let most: &mut usize = &mut bytes[*cell as usize];
-                *most = slot.bytes().max(*most);
-            }
-            bytes
-        })[cell as usize]
-    }
+impl Compiler<'_> {
     /// How many steps read a cell, its uses at the end of the plan or of an iteration included.
     fn reads(&self, cell: Cell) -> usize {
         self.reads.get_or_init(|| {
@@ -193,28 +123,6 @@ impl<'a> Compiler<'a> {
             self.plan.outputs.iter().for_each(|s| reads[self.cell(*s) as usize] += 1);
             reads
         })[cell as usize]
-    }
-    /// The constant that a slot of one element always is.
-    pub fn constant(&self, s: SlotId) -> Option<Scalar> {
-        let find = || {
-            let mut found = FxHashMap::default();
-            for (_, moment) in Timeline::of(&self.plan.steps).moments() {
-                match moment {
-                    Moment::Step(Step::Kernel { kernel, outs, .. }) => {
-                        for (o, node) in outs.iter().zip(&kernel.outputs) {
-                            if self.plan.slots[*o as usize].len == 1 {
-                                found.entry(*o).or_insert(kernel.known(*node));
-                            }
-                        }
-                    }
-                    // Each branch sets them.
-                    Moment::Choose(_, outs) => found.extend(outs.iter().map(|o| (*o, None))),
-                    _ => (),
-                }
-            }
-            found
-        };
-        self.constants.get_or_init(find).get(&s).copied().flatten()
     }
     /// Whether the steps are repeated in the cache: they form no groups, and those of few elements are scalar.
     pub fn repeats_in_cache(&self) -> bool {
@@ -392,19 +300,10 @@ impl CpuExecutable {
         }
         let leaves_cache = plan.slots.iter().map(|s| s.bytes()).fold(0, usize::saturating_add)
             >= target.tuning.row_groups.min_plan_bytes;
-        let mut c = Compiler {
-            plan: &plan,
-            cells,
-            locations,
-            target,
-            is_repeated: false,
-            leaves_cache,
-            reads: OnceCell::new(),
-            cell_bytes: OnceCell::new(),
-            constants: OnceCell::new(),
-        };
+        let cells = PlanCells::new(&plan, cells, locations, target);
+        let mut c = Compiler { cells, is_repeated: false, leaves_cache, reads: OnceCell::new() };
         let steps = c.steps(&plan.steps)?;
-        let locations = c.locations;
+        let locations = c.cells.locations;
         let nulls = SmallVec::from_elem(std::ptr::null_mut(), locations.len());
         let has_arena = locations.iter().any(|h| matches!(h, Location::Arena(_)));
         Ok(CpuExecutable {

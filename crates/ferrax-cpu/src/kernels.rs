@@ -33,18 +33,18 @@ struct PieceList {
     /// Positions of the grid's leading dimensions that no tile cuts: each program goes through as many equal parts, one after the other.
     rows: usize,
 }
-/// A kernel, compiled.
-pub struct CompiledKernel {
+/// A kernel as tile programs.
+pub struct TileKernel {
     form: Form,
     /// Whether short reductions were written out element by element, and whether the outputs are windows of larger arrays.
     unrolled: bool,
     placed: bool,
     cost: Cost,
 }
-impl CompiledKernel {
+impl TileKernel {
     /// `aliased`: whether an output may share memory with an input (which the kernel then reads
     /// only at the position that it writes).
-    pub fn new(k: &Kernel, aliased: bool, target: impl Into<Target>) -> Res<CompiledKernel> {
+    pub fn new(k: &Kernel, aliased: bool, target: impl Into<Target>) -> Res<TileKernel> {
         let target = &target.into();
         let without_reductions = unroll::unrolled(k, &target.tuning.kernels);
         let unrolled = without_reductions.is_some();
@@ -52,28 +52,23 @@ impl CompiledKernel {
         if reduces(k) {
             let r = reduce::Reducing::compile(k, aliased, target)?;
             let nanos = r.nanos();
-            return Ok(CompiledKernel {
-                form: Form::Reduce(Box::new(r)),
-                unrolled,
-                placed: false,
-                cost: Cost::of(nanos),
-            });
+            return Ok(TileKernel { form: Form::Reduce(Box::new(r)), unrolled, placed: false, cost: Cost::of(nanos) });
         }
-        let map = CompiledKernel::map(k, &pieces::dense(&k.grid), aliased, target)?;
-        Ok(CompiledKernel { unrolled, ..map })
+        let map = TileKernel::map(k, &pieces::dense(&k.grid), aliased, target)?;
+        Ok(TileKernel { unrolled, ..map })
     }
     /// With outputs whose elements lie at these positions of larger arrays; none of kernels with reductions.
-    pub fn placed(k: &Kernel, to: &Affine, aliased: bool, target: &Target) -> Res<Option<CompiledKernel>> {
+    pub fn placed(k: &Kernel, to: &Affine, aliased: bool, target: &Target) -> Res<Option<TileKernel>> {
         let without_reductions = unroll::unrolled(k, &target.tuning.kernels);
         let unrolled = without_reductions.is_some();
         let k = without_reductions.as_ref().unwrap_or(k);
         if reduces(k) {
             return Ok(None);
         }
-        let map = CompiledKernel::map(k, to, aliased, target)?;
-        Ok(Some(CompiledKernel { unrolled, placed: true, ..map }))
+        let map = TileKernel::map(k, to, aliased, target)?;
+        Ok(Some(TileKernel { unrolled, placed: true, ..map }))
     }
-    fn map(k: &Kernel, to: &Affine, aliased: bool, target: &Target) -> Res<CompiledKernel> {
+    fn map(k: &Kernel, to: &Affine, aliased: bool, target: &Target) -> Res<TileKernel> {
         let (mut programs, mut tiles, mut nanos) = (SmallVec::new(), 0, 0.0);
         let masked = target.tier == crate::Tier::Avx512 && crate::native::is_available() && !aliased;
         let pieces = pieces::pieces(k, to, &target.tuning.kernels, masked);
@@ -103,7 +98,7 @@ impl CompiledKernel {
             tiles += p.n_tiles();
             programs.push((p, tiles));
         }
-        Ok(CompiledKernel {
+        Ok(TileKernel {
             form: Form::Map(PieceList { programs, rows }),
             unrolled: false,
             placed: false,
@@ -121,11 +116,9 @@ impl CompiledKernel {
             Form::Reduce(r) => r.expect(runs),
         }
     }
-    /// Says that it will be run in so many equal parts (`run_rows`).
-    pub fn in_parts(&self, parts: usize) {
-        if let Form::Reduce(r) = &self.form {
-            r.in_parts(parts);
-        }
+    /// Whether it is a reduction.
+    pub fn reduces(&self) -> bool {
+        matches!(self.form, Form::Reduce(_))
     }
     /// The strategy on one line, and the programs below it.
     pub fn text(&self) -> String {
@@ -177,7 +170,6 @@ impl CompiledKernel {
     /// the kernel was compiled as aliased, inputs that it reads only where it writes.
     #[inline]
     pub unsafe fn run(&self, bases: Bases, parallel: bool) -> Res<()> {
-        self.expect(1);
         match &self.form {
             Form::Map(m) => {
                 let tiles = m.programs.last().map_or(0, |p| p.1);
@@ -199,7 +191,7 @@ fn reduces(k: &Kernel) -> bool {
 }
 impl PieceList {
     /// # Safety
-    /// As `CompiledKernel::run`; nothing else runs these tiles.
+    /// As `TileKernel::run`; nothing else runs these tiles.
     #[inline]
     unsafe fn tiles(&self, r: Range<usize>, bases: Bases) -> Res<()> {
         let mut first = 0;

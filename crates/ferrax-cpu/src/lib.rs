@@ -7,6 +7,7 @@ pub mod dlpack;
 pub mod executable;
 mod instructions;
 pub mod kernels;
+pub mod lowering;
 pub mod native;
 mod nest;
 pub mod routines;

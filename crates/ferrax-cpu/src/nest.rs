@@ -4,7 +4,7 @@
 //!     for i { for j { a = a.at[i, j].set(a[i, j - 1] * .5) } }     ->     loop 1..n { v0 = i * n; loop 1..n { v1 = load a[v0 + j - 1]; store a[v0 + j] <- v1 * .5 } }
 //! ```
 //!
-//! The stages: `executable/nests` translates the steps of a plan one by one, with every clamp and wrap of an index; `fuse` joins loops over the same
+//! The stages: `lowering` translates the steps of a plan one by one, with every clamp and wrap of an index; `fuse` joins loops over the same
 //! indices; `simplify` uses the ranges of integers; `vectors` vectorizes free loops, whose iterations are independent; `native/nest` allocates
 //! registers and encodes. `executable/nests/interpret.rs` runs the nest of `simplify` without native code.
 //!

@@ -1,6 +1,7 @@
 //! The tile programs against the reference evaluator: every function at every dtype, and generated kernels.
 use crate::generate::{self, Rng, elementwise, guarded_kernel, load, random_bytes, random_kernel};
-use ferrax_cpu::kernels::{Bases, CompiledKernel};
+use ferrax_cpu::kernels::Bases;
+use ferrax_cpu::lowering::CompiledKernel;
 use ferrax_cpu::memory::Block;
 use ferrax_cpu::{Tier, set_num_threads};
 use ferrax_kernel::{Affine, Bin, DType, Kernel, Node, ReduceKind, Scalar, Un, reference};

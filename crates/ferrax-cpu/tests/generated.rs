@@ -3,7 +3,8 @@
 #![cfg(unix)]
 use crate::fenced::{Fenced, SEED, Side};
 use crate::generate::{Rng, guarded_kernel, kernel_of_pairs, kernel_of_rows, random_bytes, random_kernel, seeds};
-use ferrax_cpu::kernels::{Bases, CompiledKernel};
+use ferrax_cpu::kernels::Bases;
+use ferrax_cpu::lowering::CompiledKernel;
 use ferrax_cpu::threads::ThreadTuning;
 use ferrax_cpu::{Tier, set_num_threads};
 use ferrax_kernel::{Bin, DType, Kernel, Node, Scalar, Un, reference};

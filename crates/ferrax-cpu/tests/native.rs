@@ -3,7 +3,8 @@
 //! A sum or product of two nans is one of them; which one, the compiler has chosen loop by loop. So where nans may meet, all are the same.
 use crate::fenced::{Fenced, Side};
 use crate::generate::{self, Rng, elementwise, guarded_kernel, load, push_nodes, random_kernel, seeds};
-use ferrax_cpu::kernels::{Bases, CompiledKernel};
+use ferrax_cpu::kernels::Bases;
+use ferrax_cpu::lowering::CompiledKernel;
 use ferrax_cpu::{Tier, native};
 use ferrax_kernel::{Affine, Bin, DType, Kernel, Node, ReduceKind, Scalar, Un, reference};
 use std::sync::atomic::AtomicBool;

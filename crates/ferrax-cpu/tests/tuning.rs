@@ -1,5 +1,5 @@
 //! Thresholds of kernels, overridden one by one: on each side of a threshold the compiled text names another strategy.
-use ferrax_cpu::kernels::CompiledKernel;
+use ferrax_cpu::lowering::CompiledKernel;
 use ferrax_cpu::tuning::{KernelTuning, RowGroupTuning};
 use ferrax_cpu::{CpuBackend, Target, Tier, Tuning};
 use ferrax_kernel::backend::Backend;

@@ -12,7 +12,7 @@ use ferrax_ir::lower::lower;
 use ferrax_ir::simplify::simplify;
 use ferrax_kernel::Backend;
 use ferrax_testkit::api::*;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -169,9 +169,11 @@ fn cpu_files() {
         let text = std::fs::read_to_string(&path).expect("a text file");
         let (head, golden) = text.split_once("----\n").unwrap_or((&text, ""));
         let before = sections(golden);
-        let mut got = String::new();
+        let (mut got, mut titles) = (String::new(), BTreeSet::new());
         for case in head.lines().filter(|l| !l.starts_with('#') && !l.is_empty()) {
             let (title, program) = case.split_once(": ").expect("a title, then a program");
+            // the texts of another machine are found by it
+            assert!(titles.insert(title), "{}: two cases are called {title:?}", path.display());
             let mut texts: Vec<(Vec<&str>, String)> = vec![];
             for tier in Tier::ALL {
                 let text = match tier.is_available() {

@@ -2,7 +2,8 @@
 //!
 //! INVARIANT: all devices combine the same elements with the same kernels, so that it does not matter which of them does.
 #![allow(unsafe_code)]
-use crate::kernels::{Bases, CompiledKernel};
+use crate::kernels::Bases;
+use crate::lowering::CompiledKernel;
 use crate::tuning::Target;
 use ferrax_kernel::backend::{RunCx, TermArithmetic};
 use ferrax_kernel::collective::tree::accumulator;

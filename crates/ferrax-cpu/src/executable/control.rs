@@ -5,8 +5,8 @@
 #![allow(unsafe_code)]
 use super::combine::{BlockArithmetic, Combiner};
 use super::row_groups::{self, MemberWork, RowGroup};
-use super::{Cell, Compiler, Location, Ready, RunState, run_steps};
-use crate::kernels::CompiledKernel;
+use super::{Compiler, Ready, RunState, run_steps};
+use crate::lowering::{Cell, CompiledKernel, Location};
 use crate::routines::CompiledRoutine;
 use crate::tape::{Items, Tape, Writing};
 use crate::threads::Cost;

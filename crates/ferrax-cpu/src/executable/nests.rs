@@ -2,31 +2,19 @@
 //!
 //! INVARIANT: a loop becomes a nest completely or not at all. Its arrays are updated in place; all other values are in registers.
 #![allow(unsafe_code)]
-pub mod alone;
-mod build;
-mod functions;
 mod interpret;
-mod kernels;
-mod routines;
-mod rows;
 
-use super::{Cell, Compiler, Location, RunState};
+use super::{Compiler, RunState};
 use crate::kernels::moves::{read_lane, write_lane};
+use crate::lowering::{self, Builder, Cell, CellNumber, Location, Style, WrittenNest, is_proved, kernel_nanos, show};
 use crate::native::{self, NestCode};
 use crate::nest::{self, Nest, NestCounts, NestFrame};
 use crate::tier::Tier;
 use ferrax_kernel::plan::{Loop, Step};
-use ferrax_kernel::{DType, Error, Kernel, Res, RunCx};
+use ferrax_kernel::{Error, Res, RunCx};
 use interpret::Interpreter;
 use std::sync::atomic::AtomicBool;
 
-/// A number in memory: its cell, and how many bytes behind.
-#[derive(Clone, Copy)]
-struct CellNumber {
-    cell: Cell,
-    offset: usize,
-    dtype: DType,
-}
 /// The implementation that runs a nest.
 enum Executor {
     Native(NestCode),
@@ -65,31 +53,12 @@ pub struct CompiledNest {
     launches: u64,
 }
 impl CompiledNest {
-    fn new(executor: Executor, written: build::WrittenNest, nest: Nest, launches: u64) -> CompiledNest {
-        let build::WrittenNest { inputs, arrays, before, after, outs, .. } = written;
+    fn new(executor: Executor, written: WrittenNest, nest: Nest, launches: u64) -> CompiledNest {
+        let WrittenNest { inputs, arrays, before, after, outs, .. } = written;
         CompiledNest { executor, inputs, arrays, before, after, outs, nest, launches }
     }
 }
 
-/// Set, it has the nest printed after each pass.
-const SHOWN: &str = "FERRAX_PRINT_NESTS";
-
-fn show(pass: &str, nest: &Nest) {
-    if std::env::var_os(SHOWN).is_some() {
-        eprintln!("== {pass}\n{}", nest::text::print(nest, &functions::NAMES));
-    }
-}
-/// A nest of which it is proved that it stays in its arrays, after the last pass; others do not run.
-fn is_proved(pass: &str, nest: &Nest) -> Option<()> {
-    show(pass, nest);
-    let proof = nest::verify(nest);
-    if let Err(e) = &proof
-        && std::env::var_os(SHOWN).is_some()
-    {
-        eprintln!("== refused: {e}");
-    }
-    proof.ok()
-}
 /// Whether this machine makes code of nests.
 fn is_native(c: &Compiler) -> bool {
     c.target.tier != Tier::Portable && NestCode::is_available() && native::min_nanos() != u64::MAX
@@ -101,7 +70,7 @@ pub fn compile(c: &Compiler, l: &Loop) -> Option<CompiledNest> {
     {
         return Some(nest);
     }
-    let written = build::Builder::of(c, l, build::Style::Interpreted)?;
+    let written = Builder::of(c, l, Style::Interpreted)?;
     let simple = nest::simplify(&written.nest);
     is_proved("simplify", &simple)?;
     let is_cheap = simple.counts().interpreted() as f64 * c.target.tuning.scalars.nanos[0] <= step_nanos(&l.body);
@@ -127,7 +96,7 @@ pub fn compile_block(
 ) -> Option<(Option<CompiledNest>, usize)> {
     let is_repeated = c.repeats_in_cache();
     let most = if is_repeated { c.target.tuning.scalars.max_block_elements } else { 1 };
-    let (written, n) = build::Builder::block(c, steps, most, may_take)?;
+    let (written, n) = Builder::block(c, steps, most, may_take)?;
     if written.outs.is_empty() {
         return Some((None, n));
     }
@@ -150,8 +119,8 @@ fn compile_native(c: &Compiler, l: &Loop) -> Option<CompiledNest> {
     let between = c.target.tuning.scalars.max_statements_between;
     // with fewer loops first; as they were written where one of them cannot be
     [(true, true), (true, false), (false, false)].into_iter().find_map(|(rows, fused)| {
-        let style = if rows { build::Style::Rows } else { build::Style::Scalars };
-        let mut written = build::Builder::of(c, l, style)?;
+        let style = if rows { Style::Rows } else { Style::Scalars };
+        let mut written = Builder::of(c, l, style)?;
         show("build", &written.nest);
         if fused {
             if !nest::fuse(&mut written.nest, between) {
@@ -223,15 +192,13 @@ impl CompiledNest {
         let mut text = format!(
             "nest of {loops} loops{of_vectors}, {how}: {loads} loads, {stores} stores, {operations} operations{called}"
         );
-        nest::text::print(&self.nest, &functions::NAMES).lines().for_each(|line| text += &format!("\n| {line}"));
+        nest::text::print(&self.nest, &lowering::functions::NAMES)
+            .lines()
+            .for_each(|line| text += &format!("\n| {line}"));
         text
     }
 }
 
-/// The estimated time of a kernel as a tile program, in nanoseconds.
-fn kernel_nanos(k: &Kernel) -> f64 {
-    80.0 + 6.0 * k.nodes.len() as f64
-}
 /// The estimated time of steps one by one, in nanoseconds; of loops among them, of one iteration, as a nest's operations are counted.
 fn step_nanos(steps: &[Step]) -> f64 {
     let each = |s: &Step| match s {

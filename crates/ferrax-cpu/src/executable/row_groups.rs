@@ -12,8 +12,9 @@
 //! INVARIANT: a member computes its rows from the same rows of earlier members, and no two members touch different rows of memory that one of
 //! them writes. So the order of rows does not matter, and the bits are those of the members run one after the other.
 #![allow(unsafe_code)]
-use super::{Cell, Compiler, Location, Ready, RunState};
-use crate::kernels::{Bases, CompiledKernel, GroupScratch};
+use super::{Compiler, Ready, RunState};
+use crate::kernels::{Bases, GroupScratch};
+use crate::lowering::{Cell, CompiledKernel, Location};
 use crate::routines::Gathering;
 use crate::threads::{self, Cost};
 use ferrax_kernel::backend::RunCx;

@@ -4,7 +4,6 @@
 //! (`outer grid, rdims, inner grid`), where neighbouring results do. The choice looks at strides only.
 //!
 //! INVARIANT: blocks are combined in increasing order by the same levels, whether one thread made them or many.
-mod nested;
 mod split;
 
 use super::Scratch;
@@ -12,12 +11,10 @@ use super::fold::{self, ArgFolder, Folder};
 use super::lane::Lane;
 use super::program::{Bases, Frame, Spec, TileProgram};
 use super::{moves, scalar};
-use crate::executable::nests::alone::RowKernel;
 use crate::threads::{self, Cost};
 use crate::tuning::{KernelTuning, Target};
 use ferrax_kernel::order::{BLOCK, LANES};
 use ferrax_kernel::{Error, Kernel, Node, NodeId, ReduceKind, Res};
-use nested::{NestedReduction, RowCode};
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
@@ -42,8 +39,6 @@ pub struct Reducing {
     inner: TileProgram,
     epilogue: TileProgram,
     reductions: Vec<Reduction>,
-    /// Code for all of it, where a nest can be made of it.
-    nested: Option<NestedReduction>,
     /// Sizes: grid dimensions before the reduced ones, reduced, and after them.
     outer: usize,
     n: usize,
@@ -131,42 +126,17 @@ impl Reducing {
             reductions.push(Reduction { how, value, bytes, result, out: Lane::of(k.dtype(*node)), canonical, at });
             at += size.next_multiple_of(64);
         }
-        let mut reducing = Reducing {
-            inner,
-            epilogue,
-            reductions,
-            nested: None,
-            outer,
-            n,
-            columns,
-            width,
-            levels,
-            acc_bytes: at,
-            tuning: *t,
-        };
-        let nanos = reducing.nanos();
-        reducing.nested = RowKernel::new(k, aliased, target).map(|k| NestedReduction::new(k, nanos));
-        Ok(reducing)
+        Ok(Reducing { inner, epilogue, reductions, outer, n, columns, width, levels, acc_bytes: at, tuning: *t })
     }
     pub fn nanos(&self) -> f64 {
         (self.outer * self.columns) as f64
             * (self.n as f64 * (self.inner.cost + 0.1 * self.reductions.len() as f64) + self.epilogue.cost)
     }
     pub fn expect(&self, runs: usize) {
-        if let Some(nested) = self.nested.as_ref().filter(|n| !n.failed()) {
-            return nested.expect(runs);
-        }
         self.inner.expect(runs.saturating_mul(self.inner.total()));
         self.epilogue.expect(runs.saturating_mul(self.epilogue.total()));
     }
-    /// Says that it will be run in so many equal parts.
-    pub fn in_parts(&self, parts: usize) {
-        self.nested.iter().for_each(|n| n.in_parts(parts));
-    }
     pub fn text(&self) -> String {
-        if let Some(text) = self.nested.as_ref().and_then(NestedReduction::text) {
-            return text;
-        }
         let order = match self.columns {
             _ if self.whole_rows() => "whole_rows",
             1 => "rows",
@@ -188,16 +158,13 @@ impl Reducing {
         if self.outer * self.columns == 0 {
             return Ok(());
         }
-        if let Some(code) = self.code() {
-            return code.run(bases, cost);
-        }
         let chunks = self.columns.div_ceil(self.width);
         let units = self.outer * chunks;
         let blocks = self.n.div_ceil(BLOCK);
         if self.whole_rows() {
             let per = self.epilogue.tile().min(self.outer);
             threads::try_ranges(self.outer.div_ceil(per), cost, bases.cancel, &|r| {
-                // SAFETY: `bases` are as `CompiledKernel::run` demands, m has `memory()` bytes; `for_ranges` gives each row to one thread.
+                // SAFETY: `bases` are as `TileKernel::run` demands, m has `memory()` bytes; `for_ranges` gives each row to one thread.
                 scratch.with(self.memory(), |m| unsafe {
                     self.rows(m, bases, r.start * per, (r.end * per).min(self.outer))
                 })
@@ -211,10 +178,6 @@ impl Reducing {
             })
         }
     }
-    #[inline]
-    fn code(&self) -> Option<&RowCode> {
-        self.nested.as_ref()?.code()
-    }
     fn whole_rows(&self) -> bool {
         self.columns == 1 && self.n > 0 && self.n <= self.inner.tile()
     }
@@ -225,14 +188,8 @@ impl Reducing {
     /// Makes some of `of` equal parts of the results, on this thread.
     ///
     /// # Safety
-    /// As `CompiledKernel::run_rows`.
+    /// As `TileKernel::run_rows`.
     pub unsafe fn run_rows(&self, scratch: Scratch, bases: Bases, parts: Range<usize>, of: usize) -> Res<()> {
-        if let Some(code) = self.code()
-            // SAFETY: as this function demands.
-            && unsafe { code.run_rows(bases, &parts, of) }?
-        {
-            return Ok(());
-        }
         let each = self.outer / of;
         let (from, to) = (parts.start * each, parts.end * each);
         let chunks = self.columns.div_ceil(self.width);

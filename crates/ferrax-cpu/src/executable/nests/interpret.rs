@@ -12,19 +12,12 @@ use crate::instructions::Function;
 use crate::kernels::block::BlockFn;
 use crate::kernels::lane::{Float, Integer, Lane};
 use crate::kernels::{moves, scalar};
+use crate::lowering::functions::{TIER, tier_of};
 use crate::nest::{ArrayId, FrameLayout, Nest, NestFrame, NestLoop, NestOp, NestTrip, NestValue, Stmt, lane};
-use crate::tier::Tier;
 use ferrax_kernel::{Bin, DType};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 type Reg = u16;
-
-/// A call is for one element; the bits of the tiers are the same.
-pub const TIER: Tier = Tier::Portable;
-/// The tier of a function that is called for one element: long ones take fused multiply-adds, for which the portable tier calls the C library.
-pub fn tier_of(is_long: bool) -> Tier {
-    if is_long { Tier::current() } else { TIER }
-}
 
 macro_rules! codes {
     ($($Code:ident $Bin:ident $T:ident -> $R:ident |$x:ident, $y:ident| $e:expr;)*) => {

@@ -7,7 +7,7 @@
 //!     arrays ..                                             after, or `refused: ..`
 //! ```
 //! `FERRAX_BLESS=1` writes what the passes make of it.
-use super::functions::NAMES;
+use crate::lowering::functions::NAMES;
 use crate::nest::{drop_dead_stores, fuse, inline_functions, simplify, text, vectorize, verify};
 use crate::tier::Tier;
 use crate::tuning::{KernelTuning, Target, Tuning};

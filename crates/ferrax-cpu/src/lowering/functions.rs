@@ -2,14 +2,21 @@
 //!
 //! INVARIANT: an operation gives the bits of its block function (`kernels/scalar.rs`).
 use super::build::Builder;
-use super::interpret::{TIER, tier_of};
 use crate::instructions::Function;
 use crate::kernels::block::BlockFn;
 use crate::kernels::lane::Lane;
 use crate::kernels::scalar;
 use crate::nest::text::FunctionNames;
 use crate::nest::{Callee, NestOp, NestValue, lane};
+use crate::tier::Tier;
 use ferrax_kernel::{Bin, DType, Scalar, Un};
+
+/// A call is for one element; the bits of the tiers are the same.
+pub const TIER: Tier = Tier::Portable;
+/// The tier of a function that is called for one element: long ones take fused multiply-adds, for which the portable tier calls the C library.
+pub fn tier_of(is_long: bool) -> Tier {
+    if is_long { Tier::current() } else { TIER }
+}
 
 /// The function that is called where no instruction gives its bits.
 fn callee_of(f: Bin, d: DType) -> Option<Callee> {

@@ -1,8 +1,8 @@
 //! Slices, gathers and scatters of few elements in a nest: loads and stores at clamped positions.
 //!
 //! INVARIANT: each index is clamped as its routine clamps it, so that every position lies inside its array.
+use super::Cell;
 use super::build::Builder;
-use crate::executable::Cell;
 use crate::nest::{LoopKind, NestValue};
 use ferrax_kernel::plan::SlotId;
 use ferrax_kernel::routine::{Combine, Gather, OutOfBounds, Scatter};

@@ -4,8 +4,7 @@
 mod arrays;
 mod branches;
 
-use super::CellNumber;
-use crate::executable::{Cell, Compiler};
+use super::{Cell, CellNumber, PlanCells};
 use crate::kernels::lane::Lane;
 use crate::kernels::moves;
 use crate::nest::{ArrayId, FOLD_SCRATCH, LoopKind, Nest, NestCarry, NestLoop, NestOp, NestTrip, NestValue, Stmt};
@@ -27,7 +26,7 @@ pub struct WrittenNest {
 type ArrayMove = (Cell, Cell, usize, DType);
 
 pub struct Builder<'a, 'c> {
-    pub c: &'a Compiler<'c>,
+    pub c: &'a PlanCells<'c>,
     pub nest: Nest,
     blocks: Vec<Vec<Stmt>>,
     /// The values of elements in registers, by cell and offset in bytes.
@@ -61,7 +60,7 @@ pub enum Style {
 }
 
 impl<'a, 'c> Builder<'a, 'c> {
-    fn new(c: &'a Compiler<'c>, style: Style, most: usize) -> Builder<'a, 'c> {
+    fn new(c: &'a PlanCells<'c>, style: Style, most: usize) -> Builder<'a, 'c> {
         Builder {
             c,
             nest: Nest::default(),
@@ -81,7 +80,7 @@ impl<'a, 'c> Builder<'a, 'c> {
     /// The first of these steps, as far as they may be taken and have few elements, and how many they are. All cells that they set are left in
     /// memory.
     pub fn block(
-        c: &'a Compiler<'c>,
+        c: &'a PlanCells<'c>,
         steps: &[Step],
         most: usize,
         may_take: impl Fn(&Step) -> bool,
@@ -128,7 +127,7 @@ impl<'a, 'c> Builder<'a, 'c> {
         false
     }
     /// The loop as a nest.
-    pub fn of(c: &'a Compiler<'c>, l: &Loop, style: Style) -> Option<WrittenNest> {
+    pub fn of(c: &'a PlanCells<'c>, l: &Loop, style: Style) -> Option<WrittenNest> {
         let t = &c.target.tuning.scalars;
         let most = if style == Style::Rows { t.max_nest_registers } else { t.max_slot_elements };
         let mut b = Builder::new(c, style, most);
@@ -156,7 +155,7 @@ impl<'a, 'c> Builder<'a, 'c> {
         b.written(before, after, outs)
     }
     /// For code whose slots are all arrays.
-    pub fn of_arrays(c: &'a Compiler<'c>, slots: impl Iterator<Item = SlotId>) -> Builder<'a, 'c> {
+    pub fn of_arrays(c: &'a PlanCells<'c>, slots: impl Iterator<Item = SlotId>) -> Builder<'a, 'c> {
         let mut b = Builder::new(c, Style::Rows, 0);
         b.is_array = slots.map(|s| c.cell(s)).collect();
         b

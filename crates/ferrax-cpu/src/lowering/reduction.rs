@@ -1,7 +1,7 @@
 //! Reductions by the native code of a nest, once there was enough work.
 //!
-//! INVARIANT: the nest is made at most once, all later runs use it, and no thread waits for it; the bits are those of [`super`].
-use crate::executable::nests::alone::{RowKernel, RowNest, RowShape};
+//! INVARIANT: the nest is made at most once, all later runs use it, and no thread waits for it; the bits are those of `kernels/reduce.rs`.
+use super::alone::{RowKernel, RowNest, RowShape};
 use crate::kernels::Bases;
 use crate::native;
 use crate::threads::{self, Cost};

@@ -10,8 +10,8 @@
 use super::build::{Builder, WrittenNest};
 use super::functions::NAMES;
 use super::rows::merged_axes;
+use super::{Cell, PlanCells};
 use super::{is_proved, show};
-use crate::executable::{Cell, Compiler};
 use crate::kernels::pieces;
 use crate::native::{self, NestCode};
 use crate::nest::{self, LoopKind, Nest, NestTrip, NestValue, text};
@@ -52,7 +52,8 @@ pub struct BlockKernels {
 /// Code that goes through groups of rows, whose arrays are the kernel's inputs, followed by its outputs.
 pub struct RowNest {
     code: NestCode,
-    nest: Nest,
+    /// The nest before its loops are vectors.
+    shown: Nest,
     arrays: Vec<Cell>,
 }
 
@@ -67,7 +68,7 @@ impl RowShape {
     }
 }
 impl RowKernel {
-    /// None of a kernel that has guards, or whose elements lie apart along its reduced axis as well as along its results.
+    /// None of a kernel that has guards, or whose elements are strided along its reduced axis as well as along its results.
     pub fn new(k: &Kernel, aliased: bool, target: &Target) -> Option<RowKernel> {
         let dense = pieces::dense(&k.grid);
         let outs: Vec<_> = k.outputs.iter().enumerate().map(|(j, o)| (*o, j as u32, dense.clone())).collect();
@@ -195,15 +196,16 @@ impl RowKernel {
     /// The code; none where there is none for some step of it.
     pub fn compile(&self, shape: RowShape) -> Option<RowNest> {
         let plan = self.plan();
-        let c = Compiler::of_inputs_and_outputs(&plan, self.target);
+        let c = PlanCells::of_inputs_and_outputs(&plan, self.target);
         let written = self.written(&c, shape)?;
         show("build", &written.nest);
         let mut simple = nest::simplify(&written.nest);
         show("simplify", &simple);
+        let shown = simple.clone();
         nest::vectorize(&mut simple, &self.target)?;
         let nest = nest::inline_functions(simple);
         is_proved("inline", &nest)?;
-        Some(RowNest { code: NestCode::new(&nest)?, nest, arrays: written.arrays })
+        Some(RowNest { code: NestCode::new(&nest)?, shown, arrays: written.arrays })
     }
     /// A plan of the kernel's inputs and outputs, without steps.
     fn plan(&self) -> Plan {
@@ -221,7 +223,7 @@ impl RowKernel {
             steps: vec![],
         }
     }
-    fn written(&self, c: &Compiler, shape: RowShape) -> Option<WrittenNest> {
+    fn written(&self, c: &PlanCells, shape: RowShape) -> Option<WrittenNest> {
         let k = &self.kernel;
         let n = k.inputs.len() as SlotId;
         let ins: Vec<SlotId> = (0..n).collect();
@@ -294,8 +296,8 @@ impl RowNest {
         // SAFETY: the frame is of this code, and each array has the bytes that the proof counted with, by the contract.
         unsafe { self.code.run(&mut frame, cancel) };
     }
-    /// The nest, a line for each statement.
+    /// The nest before its loops are vectors, a line for each statement.
     pub fn text(&self) -> String {
-        text::print(&self.nest, &NAMES)
+        text::print(&self.shown, &NAMES)
     }
 }

@@ -1,8 +1,8 @@
 //! Kernels, slices and products of many elements in a nest: loops over arrays, which `nest/vectors.rs` vectorizes.
 //!
 //! INVARIANT: a loop over a kernel's grid is free (parallel): each iteration writes its own elements, and reads no others of an array that is written.
+use super::Cell;
 use super::build::Builder;
-use crate::executable::Cell;
 use crate::kernels::lane::Lane;
 use crate::kernels::{moves, pieces};
 use crate::nest::{LoopKind, NestCarry, NestLoop, NestOp, NestTrip, NestValue, Stmt};
