@@ -7,6 +7,7 @@ use ferrax_cpu::kernels::Bases;
 use ferrax_cpu::lowering::CompiledKernel;
 use ferrax_cpu::{Tier, native};
 use ferrax_kernel::{Affine, Bin, DType, Kernel, Node, ReduceKind, Scalar, Un, reference};
+use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
 /// Any bits: nans with payloads, quiet and not, of either sign among them.
@@ -30,6 +31,16 @@ fn run(k: &Kernel, ins: &[Vec<u8>], tier: Tier, shared: &[bool], is_native: bool
     if is_native {
         c.expect(1 << 40);
     }
+    run_parts(&c, k, ins, shared, &[])
+}
+/// The same in these ranges of so many parts, or whole where there are none.
+fn run_parts(
+    c: &CompiledKernel,
+    k: &Kernel,
+    ins: &[Vec<u8>],
+    shared: &[bool],
+    parts: &[(Range<usize>, usize)],
+) -> Vec<Vec<u8>> {
     // elements are touched up to the ends of buffers, and none beyond
     let ins: Vec<Fenced> = ins.iter().map(|b| Fenced::copy_of(b, Side::Last)).collect();
     let outs: Vec<Fenced> = k.output_dtypes().map(|d| Fenced::new(d.size() * k.grid.size(), Side::Last)).collect();
@@ -37,8 +48,14 @@ fn run(k: &Kernel, ins: &[Vec<u8>], tier: Tier, shared: &[bool], is_native: bool
     let at: Vec<u32> = (0..ins.len() as u32).collect();
     let is_shared = |j: usize| shared.get(j).copied().unwrap_or(false);
     let to: Vec<u32> = (0..outs.len()).map(|j| if is_shared(j) { j } else { ins.len() + j } as u32).collect();
-    // SAFETY: blocks are as long as the kernel says, and shared ones are read only where they are written.
-    unsafe { c.run(Bases { ptrs: &ptrs, ins: &at, outs: &to, cancel: &AtomicBool::new(false) }, true) }.unwrap();
+    let bases = Bases { ptrs: &ptrs, ins: &at, outs: &to, cancel: &AtomicBool::new(false) };
+    // SAFETY: blocks are as long as the kernel says, and shared ones are read only where they are written; the kernel splits into so many parts.
+    unsafe {
+        if parts.is_empty() {
+            c.run(bases, true).unwrap();
+        }
+        parts.iter().for_each(|(range, of)| c.run_rows(bases, range.clone(), *of).unwrap());
+    }
     (0..outs.len()).map(|j| if is_shared(j) { ins[j].bytes() } else { outs[j].bytes() }).collect()
 }
 fn tiers() -> impl Iterator<Item = Tier> {
@@ -357,7 +374,7 @@ fn reductions(d: DType, kind: ReduceKind, [outer, n]: [usize; 2]) -> Kernel {
     }
 }
 #[test]
-fn reductions_in_registers_keep_their_bits() {
+fn reductions_as_nests_keep_their_bits() {
     let rng = &mut Rng(11);
     for d in [DType::F32, DType::F64, DType::I32, DType::U32, DType::I64] {
         for kind in [ReduceKind::Sum, ReduceKind::Prod, ReduceKind::Max, ReduceKind::Min, ReduceKind::Xor] {
@@ -379,6 +396,40 @@ fn reductions_in_registers_keep_their_bits() {
                     c.expect(1 << 40);
                     let is_nest = c.text().contains("strategy=reduce nest of") || tier == Tier::Portable;
                     assert!(is_nest, "{kind:?} of {d}, {shape:?}\n{}", c.text());
+                }
+            }
+        }
+    }
+}
+
+/// Any ranges of parts, in any order, whether the nest was made for these parts or to run by itself.
+#[test]
+fn parts_of_reductions_keep_their_bits() {
+    let rng = &mut Rng(23);
+    for shape in [[12, 20], [40, 100], [96, 1500], [7, 5000], [24, 9000], [6, 20_011], [36, 8193]] {
+        for (d, kind) in [(DType::F32, ReduceKind::Sum), (DType::F64, ReduceKind::Max), (DType::U32, ReduceKind::Sum)] {
+            let k = reductions(d, kind, shape);
+            k.verify().unwrap();
+            let ins: Vec<Vec<u8>> = k.inputs.iter().map(|(d, n)| generate::random_bytes(rng, *d, *n)).collect();
+            for tier in tiers() {
+                let want = run(&k, &ins, tier, &[], false);
+                for parts in [1, 2, 3, shape[0]].into_iter().filter(|p| shape[0].is_multiple_of(*p)) {
+                    for alone in [false, true] {
+                        let c = CompiledKernel::new(&k, false, tier).unwrap();
+                        if !alone {
+                            c.in_parts(parts);
+                        }
+                        c.expect(1 << 40);
+                        let (mut ranges, mut first) = (vec![], 0);
+                        while first < parts {
+                            let end = first + 1 + rng.below(parts - first);
+                            ranges.push((first..end, parts));
+                            first = end;
+                        }
+                        ranges.reverse();
+                        let got = run_parts(&c, &k, &ins, &[], &ranges);
+                        assert_eq!(got, want, "{kind:?} of {d}, {shape:?} in {ranges:?}\n{}", c.text());
+                    }
                 }
             }
         }

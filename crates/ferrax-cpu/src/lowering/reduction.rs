@@ -31,8 +31,8 @@ pub struct RowCode {
 struct BlockCode {
     whole: RowLoop,
     rest: Option<RowLoop>,
-    /// Bytes of the results of each reduction, and whether those of a row lie side by side.
-    bytes: Vec<usize>,
+    /// Bytes of a row's results of each reduction, and whether they lie side by side.
+    row_bytes: Vec<usize>,
     is_by_rows: bool,
 }
 /// Code for rows, by groups of them.
@@ -71,13 +71,14 @@ impl NestedReduction {
         let Some(k) = self.kernel.in_blocks() else {
             return Some(RowCode { blocks: None, all: RowLoop::new(&self.kernel, parts)?, inputs });
         };
+        let all = RowLoop::new(&k.last, parts)?;
         let rest = match k.rest {
             Some(rest) => Some(RowLoop::new(&rest, parts)?),
             None => None,
         };
-        let blocks =
-            BlockCode { whole: RowLoop::new(&k.blocks, parts)?, rest, bytes: k.bytes, is_by_rows: k.is_by_rows };
-        Some(RowCode { blocks: Some(blocks), all: RowLoop::new(&k.last, parts)?, inputs })
+        let row_bytes = k.bytes.iter().map(|n| n / all.shape.rows.max(1)).collect();
+        let blocks = BlockCode { whole: RowLoop::new(&k.blocks, parts)?, rest, row_bytes, is_by_rows: k.is_by_rows };
+        Some(RowCode { blocks: Some(blocks), all, inputs })
     }
     #[inline]
     pub fn code(&self) -> Option<&RowCode> {
@@ -118,8 +119,9 @@ impl RowCode {
         let Some(b) = &self.blocks else {
             return self.all.run(bases.cancel, cost, &|cell| self.array(bases, &[], cell));
         };
-        let mut memory = b.memory()?;
-        let places = Places(b.places(&mut memory));
+        let rows = 0..self.all.shape.rows;
+        let mut memory = b.memory(&rows)?;
+        let places = Places(b.places(&mut memory, &rows));
         let of_block = |cell: usize| self.array(bases, places.get(), cell);
         b.whole.run(bases.cancel, cost, &of_block)?;
         // SAFETY: `bases` are as `CompiledKernel::run` demands; the other threads are done.
@@ -127,7 +129,7 @@ impl RowCode {
             if let Some(rest) = &b.rest {
                 rest.rows(0..rest.shape.rows, bases.cancel, &of_block);
             }
-            self.all.rows(0..self.all.shape.rows, bases.cancel, &of_block);
+            self.all.rows(rows, bases.cancel, &of_block);
         }
         Ok(())
     }
@@ -148,8 +150,9 @@ impl RowCode {
         if !b.is_by_rows || !loops().all(|l| l.divides(parts, of)) {
             return Ok(false);
         }
-        let mut memory = b.memory()?;
-        let places = b.places(&mut memory);
+        let rows = self.all.of_parts(parts, of);
+        let mut memory = b.memory(&rows)?;
+        let places = b.places(&mut memory, &rows);
         let at = |cell: usize| self.array(bases, &places, cell);
         // SAFETY: by the contract; each loop makes its part of the results.
         loops().for_each(|l| unsafe {
@@ -159,17 +162,19 @@ impl RowCode {
     }
 }
 impl BlockCode {
-    fn memory(&self) -> Res<Vec<u64>> {
-        filled(self.bytes.iter().map(|n| n.div_ceil(8)).sum(), 0)
+    /// For the results of these rows.
+    fn memory(&self, rows: &Range<usize>) -> Res<Vec<u64>> {
+        filled(self.row_bytes.iter().map(|n| (n * rows.len()).div_ceil(8)).sum(), 0)
     }
-    fn places(&self, memory: &mut [u64]) -> SmallVec<[*mut u8; 4]> {
+    /// Where the results of each reduction would begin, if they were those of all rows.
+    fn places(&self, memory: &mut [u64], rows: &Range<usize>) -> SmallVec<[*mut u8; 4]> {
         let mut at = memory.as_mut_ptr().cast::<u8>();
         let next = |n: &usize| {
-            let here = at;
-            at = at.wrapping_add(n.next_multiple_of(8));
+            let here = at.wrapping_sub(n * rows.start);
+            at = at.wrapping_add((n * rows.len()).next_multiple_of(8));
             here
         };
-        self.bytes.iter().map(next).collect()
+        self.row_bytes.iter().map(next).collect()
     }
 }
 /// Memory that threads share: each writes results of its own.
