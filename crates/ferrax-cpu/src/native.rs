@@ -109,6 +109,22 @@ pub fn set_min_nanos(nanos: u64) {
     MIN_NANOS.store(nanos, Ordering::Relaxed);
 }
 
+/// Work so far, towards code that is made once.
+#[derive(Default)]
+pub struct WorkCount(AtomicU64);
+impl WorkCount {
+    /// Counts so many nanoseconds; gives true once, to the thread that goes over the work after which code pays, so many times that of a program.
+    /// No other thread waits for what that one makes: it may be a thread that a forked child does not have.
+    pub fn reaches(&self, nanos: u64, times: u64) -> bool {
+        if nanos == 0 {
+            return false; // PERF: a few elements, which never come to anything
+        }
+        let before = self.0.fetch_add(nanos, Ordering::Relaxed);
+        let worth = min_nanos().saturating_mul(times);
+        before < worth && before.saturating_add(nanos) >= worth
+    }
+}
+
 /// Whether this machine can run the generated code.
 pub fn is_available() -> bool {
     #[cfg(target_arch = "x86_64")]

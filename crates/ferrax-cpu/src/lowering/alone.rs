@@ -9,11 +9,11 @@
 //! INVARIANT: a result is computed from the same elements in the same order, whichever part it is in.
 use super::build::{Builder, WrittenNest};
 use super::functions::NAMES;
-use super::rows::merged_axes;
+use super::rows::{merged_axes, terms};
 use super::{Cell, PlanCells};
 use super::{is_proved, show};
 use crate::kernels::pieces;
-use crate::native::{self, NestCode};
+use crate::native::NestCode;
 use crate::nest::{self, LoopKind, Nest, NestTrip, NestValue, text};
 use crate::tier::Tier;
 use crate::tuning::Target;
@@ -70,14 +70,16 @@ impl RowShape {
 impl RowKernel {
     /// None of a kernel that has guards, or whose elements are strided along its reduced axis as well as along its results.
     pub fn new(k: &Kernel, aliased: bool, target: &Target) -> Option<RowKernel> {
+        if target.tier == Tier::Portable || !NestCode::is_available() {
+            return None;
+        }
         let dense = pieces::dense(&k.grid);
         let outs: Vec<_> = k.outputs.iter().enumerate().map(|(j, o)| (*o, j as u32, dense.clone())).collect();
         let (kernel, outs) = merged_axes(k, &outs)?;
         let lengths = vec![k.grid.size(); k.outputs.len()];
-        let has_code = native::is_available() && NestCode::is_available() && target.tier != Tier::Portable;
         let is_long = kernel.rdims.len() == 1 && kernel.rdims[0] > target.tuning.scalars.max_unrolled_reduction;
         let r = RowKernel { kernel, outs, lengths, aliased, target: *target };
-        (has_code && is_long && (r.along_rows() || r.across_columns())).then_some(r)
+        (is_long && (r.along_rows() || r.across_columns())).then_some(r)
     }
     /// The reduction of its blocks' results, if it has more blocks than a nest has loops for.
     pub fn in_blocks(&self) -> Option<BlockKernels> {
@@ -149,9 +151,7 @@ impl RowKernel {
     /// Whether the elements that are reduced are no further apart along this axis.
     fn lie_along(&self, axis: usize, most: i64) -> bool {
         let k = &self.kernel;
-        let reduced =
-            k.needed(k.nodes.iter().filter_map(|n| if let Node::Reduce { of, .. } = n.1 { Some(of) } else { None }));
-        k.nodes.iter().zip(reduced).all(|((_, n), is_reduced)| match n {
+        k.nodes.iter().zip(terms(k)).all(|((_, n), is_reduced)| match n {
             Node::Load(a) if is_reduced => a.at.stride(axis).abs() <= most,
             _ => true,
         })

@@ -4,7 +4,6 @@
 use super::alone::RowKernel;
 use super::reduction::NestedReduction;
 use crate::kernels::{Bases, TileKernel};
-use crate::threads::Cost;
 use crate::tuning::Target;
 use ferrax_kernel::{Affine, Kernel, Res};
 use std::ops::Range;
@@ -13,7 +12,6 @@ use std::ops::Range;
 pub struct CompiledKernel {
     tiles: TileKernel,
     nest: Option<Box<NestedReduction>>,
-    cost: Cost,
 }
 impl CompiledKernel {
     /// `aliased`: whether an output may share memory with an input (which the kernel then reads only at the position that it writes).
@@ -22,12 +20,12 @@ impl CompiledKernel {
         let tiles = TileKernel::new(k, aliased, target)?;
         let row_kernel = if tiles.reduces() { RowKernel::new(k, aliased, &target) } else { None };
         let nest = row_kernel.map(|k| Box::new(NestedReduction::new(k, tiles.nanos())));
-        Ok(CompiledKernel { cost: Cost::of(tiles.nanos()), tiles, nest })
+        Ok(CompiledKernel { tiles, nest })
     }
     /// With outputs whose elements lie at these positions of larger arrays; none of kernels with reductions.
     pub fn placed(k: &Kernel, to: &Affine, aliased: bool, target: &Target) -> Res<Option<CompiledKernel>> {
         let tiles = TileKernel::placed(k, to, aliased, target)?;
-        Ok(tiles.map(|tiles| CompiledKernel { cost: Cost::of(tiles.nanos()), tiles, nest: None }))
+        Ok(tiles.map(|tiles| CompiledKernel { tiles, nest: None }))
     }
     /// Estimated time of one run.
     pub fn nanos(&self) -> f64 {
@@ -79,8 +77,8 @@ impl CompiledKernel {
     #[inline]
     pub unsafe fn run(&self, bases: Bases, parallel: bool) -> Res<()> {
         self.expect(1);
-        match self.nest.as_ref().and_then(|n| n.code()) {
-            Some(code) => code.run(bases, parallel.then_some(&self.cost)),
+        match self.nest.as_ref().and_then(|n| Some((n.code()?, n.cost()))) {
+            Some((code, cost)) => code.run(bases, parallel.then_some(cost)),
             // SAFETY: as this function demands.
             None => unsafe { self.tiles.run(bases, parallel) },
         }

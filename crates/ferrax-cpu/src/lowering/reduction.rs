@@ -3,21 +3,20 @@
 //! INVARIANT: the nest is made at most once, all later runs use it, and no thread waits for it; the bits are those of `kernels/reduce.rs`.
 use super::alone::{RowKernel, RowNest, RowShape};
 use crate::kernels::Bases;
-use crate::native;
-use crate::threads::{self, Cost};
+use crate::native::WorkCount;
+use crate::threads::{self, Cost, SharedPtr};
 use crate::tuning::NativeTuning;
 use ferrax_kernel::Res;
 use ferrax_kernel::error::filled;
 use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 pub struct NestedReduction {
     kernel: RowKernel,
-    /// Nanoseconds of a run, and those so far of all runs.
-    nanos: f64,
-    done: AtomicU64,
+    cost: Cost,
+    done: WorkCount,
     /// The parts in which a row-fused group runs it; 0 where it runs by itself.
     parts: AtomicUsize,
     code: OnceLock<Option<RowCode>>,
@@ -43,8 +42,10 @@ struct RowLoop {
     single: Option<RowNest>,
 }
 impl NestedReduction {
+    /// `nanos`: the estimated time of one run.
     pub fn new(kernel: RowKernel, nanos: f64) -> NestedReduction {
-        NestedReduction { kernel, nanos, done: AtomicU64::new(0), parts: AtomicUsize::new(0), code: OnceLock::new() }
+        let (cost, done) = (Cost::of(nanos), WorkCount::default());
+        NestedReduction { kernel, cost, done, parts: AtomicUsize::new(0), code: OnceLock::new() }
     }
     /// Says that it will be run in so many equal parts.
     pub fn in_parts(&self, parts: usize) {
@@ -54,16 +55,14 @@ impl NestedReduction {
     #[inline]
     pub fn expect(&self, runs: usize) {
         if self.code.get().is_none() {
-            self.count((runs as f64 * self.nanos) as u64);
+            let nanos = (runs as f64 * self.cost.estimate) as u64;
+            if self.done.reaches(nanos, NativeTuning::DEFAULT.nests_over_programs) {
+                let _ = self.code.set(self.made());
+            }
         }
     }
-    fn count(&self, nanos: u64) {
-        let before = self.done.fetch_add(nanos, Ordering::Relaxed);
-        // One thread goes over the limit and makes the code. No thread waits for it: that thread may be a thread that a forked child does not have.
-        let worth = native::min_nanos().saturating_mul(NativeTuning::DEFAULT.nests_over_programs);
-        if before < worth && before.saturating_add(nanos) >= worth {
-            let _ = self.code.set(self.made());
-        }
+    pub fn cost(&self) -> &Cost {
+        &self.cost
     }
     fn made(&self) -> Option<RowCode> {
         let parts = Some(self.parts.load(Ordering::Relaxed)).filter(|p| *p > 0);
@@ -108,10 +107,10 @@ impl RowCode {
         format!("  strategy=reduce{}{blocks}", self.all.text())
     }
     /// The memory of an array of the code: of an input, of a block's results, or of an output.
-    fn array(&self, bases: Bases, of_blocks: &[*mut u8], cell: usize) -> *mut u8 {
+    fn array(&self, bases: Bases, of_blocks: &[SharedPtr], cell: usize) -> *mut u8 {
         match cell.checked_sub(self.inputs) {
             None => bases.input(cell as u32),
-            Some(k) if k < of_blocks.len() => of_blocks[k],
+            Some(k) if k < of_blocks.len() => of_blocks[k].get(),
             Some(k) => bases.output((k - of_blocks.len()) as u32),
         }
     }
@@ -121,8 +120,8 @@ impl RowCode {
         };
         let rows = 0..self.all.shape.rows;
         let mut memory = b.memory(&rows)?;
-        let places = Places(b.places(&mut memory, &rows));
-        let of_block = |cell: usize| self.array(bases, places.get(), cell);
+        let places = b.places(&mut memory, &rows);
+        let of_block = |cell: usize| self.array(bases, &places, cell);
         b.whole.run(bases.cancel, cost, &of_block)?;
         // SAFETY: `bases` are as `CompiledKernel::run` demands; the other threads are done.
         unsafe {
@@ -167,23 +166,14 @@ impl BlockCode {
         filled(self.row_bytes.iter().map(|n| (n * rows.len()).div_ceil(8)).sum(), 0)
     }
     /// Where the results of each reduction would begin, if they were those of all rows.
-    fn places(&self, memory: &mut [u64], rows: &Range<usize>) -> SmallVec<[*mut u8; 4]> {
+    fn places(&self, memory: &mut [u64], rows: &Range<usize>) -> SmallVec<[SharedPtr; 4]> {
         let mut at = memory.as_mut_ptr().cast::<u8>();
         let next = |n: &usize| {
-            let here = at.wrapping_sub(n * rows.start);
+            let here = SharedPtr(at.wrapping_sub(n * rows.start));
             at = at.wrapping_add((n * rows.len()).next_multiple_of(8));
             here
         };
         self.row_bytes.iter().map(next).collect()
-    }
-}
-/// Memory that threads share: each writes results of its own.
-struct Places(SmallVec<[*mut u8; 4]>);
-// SAFETY: they are only read, and point to memory that outlives the threads' work.
-unsafe impl Sync for Places {}
-impl Places {
-    fn get(&self) -> &[*mut u8] {
-        &self.0
     }
 }
 impl RowLoop {

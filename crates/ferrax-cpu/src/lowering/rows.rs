@@ -165,8 +165,7 @@ impl Builder<'_, '_> {
         (ins, outs): (&[SlotId], &[SlotId]),
         index: &[NestValue],
     ) -> Option<Vec<(u32, NestValue)>> {
-        let reduced =
-            k.needed(k.nodes.iter().filter_map(|n| if let Node::Reduce { of, .. } = n.1 { Some(of) } else { None }));
+        let reduced = terms(k);
         let once = k.needed(outs_of.iter().map(|o| o.0));
         let sums = if reduced.contains(&true) { self.sums(k, ins, index, &reduced)? } else { vec![] };
         let at = self.values_at(k, ins, index, &sums, &once)?;
@@ -480,6 +479,10 @@ fn merged(sizes: &[usize], forms: &[&Affine]) -> (Vec<usize>, Vec<Affine>) {
     }
     let forms = forms.iter().map(|f| Affine::new(f.offset, kept.iter().map(|k| f.stride(*k)))).collect();
     (out, forms)
+}
+/// The nodes that reductions are of, and those that these need.
+pub fn terms(k: &Kernel) -> Vec<bool> {
+    k.needed(k.nodes.iter().filter_map(|n| if let Node::Reduce { of, .. } = n.1 { Some(of) } else { None }))
 }
 /// A kernel with neighbouring axes made one, and where its results go.
 pub fn merged_axes(k: &Kernel, outs: &[(NodeId, u32, Affine)]) -> Option<(Kernel, Vec<(NodeId, u32, Affine)>)> {

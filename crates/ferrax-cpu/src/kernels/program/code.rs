@@ -4,12 +4,11 @@
 //! thread waits for them.
 use super::{DIRECT, Ins, Op, Setup, TileProgram};
 use crate::instructions::{Function, LaneWidth, VectorSize};
-use crate::native::{self, Operand, Replaced, Segment};
+use crate::native::{self, Operand, Replaced, Segment, WorkCount};
 use crate::tier::Tier;
 use crate::tuning::Target;
 use std::ops::Range;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Instructions that are interpreted, or native code in their place.
 pub enum CodePart {
@@ -21,7 +20,7 @@ pub struct Lazy {
     parts: OnceLock<Option<Vec<CodePart>>>,
     /// Nanoseconds so far of work that native code would shorten, and the nanoseconds per position.
     /// Long functions count only in part, since native code shortens them only in part.
-    done: AtomicU64,
+    done: WorkCount,
     cost: f64,
     tier: Tier,
     aliased: bool,
@@ -34,7 +33,7 @@ impl Lazy {
         let t = &target.tuning.kernels;
         Lazy {
             parts: OnceLock::new(),
-            done: AtomicU64::new(0),
+            done: WorkCount::default(),
             cost,
             tier: target.tier,
             aliased,
@@ -53,18 +52,11 @@ impl TileProgram {
     #[inline]
     pub fn expect(&self, positions: usize) {
         if self.code.parts.get().is_none() {
-            self.count(positions as f64 * self.code.cost);
+            self.count((positions as f64 * self.code.cost) as u64);
         }
     }
-    fn count(&self, nanos: f64) {
-        let nanos = nanos as u64;
-        if nanos == 0 {
-            return; // PERF: a few elements, which never come to anything
-        }
-        let before = self.code.done.fetch_add(nanos, Ordering::Relaxed);
-        // One thread goes over the limit and makes the code. No thread waits for it: that thread may be a thread that a forked child does not have.
-        let worth = native::min_nanos();
-        if before < worth && before.saturating_add(nanos) >= worth {
+    fn count(&self, nanos: u64) {
+        if self.code.done.reaches(nanos, 1) {
             let there = self.code.tier != Tier::Portable && native::is_available();
             let _ = self.code.parts.set(if there { self.parts() } else { None });
         }
